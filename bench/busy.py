@@ -7,7 +7,7 @@ from pathlib import Path
 
 import load
 from floors import Floor
-from measuring import Generators, Progress, Row, Sizes, median
+from measuring import Generators, Progress, Row, Sizes
 from practices import (
     calendar_sql,
     many_procedures,
@@ -18,12 +18,11 @@ from practices import (
     unheard,
     unseen_searches,
 )
-from reads import CONNECTIONS, THIRD, against, measured, on_several_processes
+from reads import CONNECTIONS, THIRD, against, measured, on_several_processes, scaled_costs
 from service import Service, exchange
 
 _SEARCHES_PER_BOOKING = 20
 _MOST_COLD = 8000  # searches a second
-_USUAL_FLOOR = 42.0  # microseconds of CPU that a call of floor (a) took where the targets were set
 _FLOOR, _ASKED, _SHOWN = "search from memory", "search never asked", "slots never shown"
 _BOOKING, _ONE_PROVIDER = "search while booking", "search while booking, one provider"
 
@@ -94,12 +93,9 @@ def _rows(
     database: float | None,
     counted: str | None = None,
 ) -> list[Row]:
-    """The rate against the floor, and the CPU time of a call as it would be where a call of the floor takes the usual
-    time."""
-    scales = [_USUAL_FLOOR / each.costs["service"] for each in taken[_FLOOR]]
-    rows = [against(taken, name, _FLOOR, title, target, counted)]
-    for who, most in (("service", service), ("database", database)):
-        costs = [each.costs[who] * scale for each, scale in zip(taken[name], scales, strict=True)]
-        about = f"{title}: CPU of the {who} at {_USUAL_FLOOR:.0f} µs a call of the floor"
-        rows.append(Row(f"{name}, {who}", about, median(costs), most, True, " µs", low=min(costs), high=max(costs)))
-    return rows
+    """The rate against the floor, and the CPU time of a call."""
+    most = {"service": service, "database": database}
+    return [
+        against(taken, name, _FLOOR, title, target, counted),
+        *scaled_costs(name, title, taken[name], taken[_FLOOR], most),
+    ]

@@ -1,7 +1,7 @@
 """Warm reads: throughput against the floors, time to answer at the same load, and MCP against REST."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from service import Service, accounted, exchange
 
 CONNECTIONS = 16
 THIRD = "s % 3 = 0 AND s NOT BETWEEN 16 AND 19"  # of the quarters of an hour, none at noon
+_USUAL_FLOOR = 42.0  # microseconds of CPU that a call of floor (a) took where the targets were set
 PACED = 0.5  # of what the service can do: the load at which times to answer are compared
 _MCP_HEADERS = ("MCP-Protocol-Version: 2025-11-25",)
 
@@ -160,6 +161,27 @@ def against(
         f"({_parts(taken[ours])}) of {costs[floor]:,.0f}",
         details={"rates": rates, "floor": floors, "cpu": taken[ours][-1].costs, "cpuRatio": costs[floor] / costs[ours]},
     )
+
+
+def scaled_costs(
+    key: str,
+    title: str,
+    ours: Sequence[load.Measured],
+    floor: Sequence[load.Measured],
+    most: Mapping[str, float | None],
+    *,
+    calls: int = 1,
+) -> list[Row]:
+    """The CPU time of so many calls, as it would be where a call of the floor takes the usual time."""
+    rows = []
+    for who, target in most.items():
+        costs = [
+            calls * each.costs[who] * _USUAL_FLOOR / beside.costs["service"]
+            for each, beside in zip(ours, floor, strict=True)
+        ]
+        about = f"{title}: CPU of the {who} at {_USUAL_FLOOR:.0f} µs a call of the floor"
+        rows.append(Row(f"{key}, {who}", about, median(costs), target, True, " µs", low=min(costs), high=max(costs)))
+    return rows
 
 
 def _parts(measured: Sequence[load.Measured]) -> str:

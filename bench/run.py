@@ -100,7 +100,7 @@ class Run:
         self._case("first-available", wide.first_available, service, requests, *common)
         self._case("neighbours", neighbours.noisy_neighbour, service, requests, *common)
         self._case("workers", workers.two_workers, service, requests, *common)
-        self._case("bookings", writes.bookings, service, booker, *common)
+        self._case("bookings", writes.bookings, service, requests, booker, self._folder, *common)
         self._case("contention", writes.contention, service, booker, *common)
         self._case("calendar", calendar_page.full_day, service, self._sizes, self._progress)
         self._case("soak", resources.soak, service, requests, booker, *common)

@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import load
-from floors import BookingFloor
+from floors import BookingFloor, memory_server
 from measuring import Generators, Progress, Row, Sizes, interleaved, median, ratios
 from practices import DAYS, LOCATION, MINUTES, PROCEDURE, VISIT_TYPE, Slots, always_open, first_day, patients_sql
+from reads import CONNECTIONS as READING
+from reads import Requests, measured, scaled_costs
 from service import Service, accounted
 
 from frontdesk.domain.local_time import minute_of
@@ -58,36 +61,49 @@ class Booker:
         return measured
 
 
-def bookings(service: Service, booker: Booker, sizes: Sizes, generators: Generators, progress: Progress) -> list[Row]:
+def bookings(
+    service: Service,
+    requests: Requests,
+    booker: Booker,
+    folder: Path,
+    sizes: Sizes,
+    generators: Generators,
+    progress: Progress,
+) -> list[Row]:
     theirs = Booker(service, "bookings-floor", SLOTS, generators)
     floor = BookingFloor(service, theirs.practice, SLOTS)
     single = Booker(service, "one-call", SLOTS, generators, grant="integration")
     seconds = sizes.pgbench_seconds
-    seen: dict[str, list[load.Measured]] = {"two phases": [], "one call": []}
+    searches = requests.get(*requests.searches)
+    seen: dict[str, list[load.Measured]] = {}
 
-    def way(name: str, own: Booker) -> Callable[[], float]:
+    def way(name: str, run: Callable[[], load.Measured], counted: str | None = "booked") -> Callable[[], float]:
         def work() -> float:
-            seen[name].append(own.run(float(seconds)))
-            return seen[name][-1].rate("booked")
+            seen.setdefault(name, []).append(run())
+            return seen[name][-1].rate(counted)
 
         return work
 
-    ways = {
-        "pgbench": lambda: floor.run(seconds),
-        "two phases": way("two phases", booker),
-        "one call": way("one call", single),
-    }
-    for work in ways.values():  # plans for empty tables are others
-        work()
-    service.settle()
-    taken = interleaved(ways, sizes.rounds, progress)
+    with memory_server(service, requests.searches, requests.token, folder) as memory:
+        ways = {
+            "pgbench": lambda: floor.run(seconds),
+            "two phases": way("two phases", lambda: booker.run(float(seconds))),
+            "one call": way("one call", lambda: single.run(float(seconds))),
+            "search from memory": way(
+                "search from memory",
+                lambda: measured(generators, memory, load.repeat, searches, READING, sizes.seconds),
+                None,
+            ),
+        }
+        for work in ways.values():  # plans for empty tables are others
+            work()
+        service.settle()
+        taken = interleaved(ways, sizes.rounds, progress)
+    counted = {name: found[-len(taken[name]) :] for name, found in seen.items()}
 
     def row(key: str, name: str, title: str, calls: int) -> Row:
         value, low, high = ratios(taken[name], taken["pgbench"])
-        costs = {
-            who: median([calls * each.costs[who] for each in seen[name][-len(taken[name]) :]])
-            for who in ("service", "database")
-        }
+        costs = {who: median([calls * each.costs[who] for each in counted[name]]) for who in ("service", "database")}
         return Row(
             key,
             title,
@@ -102,6 +118,14 @@ def bookings(service: Service, booker: Booker, sizes: Sizes, generators: Generat
 
     return [
         row("booking", "two phases", "two-phase booking, durable, against pgbench", 2),
+        *scaled_costs(
+            "booking",
+            "two-phase booking",
+            counted["two phases"],
+            counted["search from memory"],
+            {"service": 1100, "database": 1500},
+            calls=2,
+        ),
         row("one call", "one call", "booking of an integration in one call, against the same", 1),
     ]
 
