@@ -88,12 +88,15 @@ async def test_a_practice_has_one_turn_at_a_time_and_rests_while_another_is_acti
     calls = Calls(at_once=4, per_practice=3, yields=True)
     rests: list[tuple[float, Callable[[], None]]] = []
     now, loop = 1000.0, asyncio.get_running_loop()
+
+    def call_later(seconds: float, act: Callable[..., None], *about: Any) -> asyncio.TimerHandle | None:
+        if act is turns._expire:
+            return loop.call_later(seconds, act, *about)
+        rests.append((seconds, partial(act, *about)))
+        return None
+
     monkeypatch.setattr(turns.asyncio, "get_running_loop", lambda: clock)
-    clock = SimpleNamespace(
-        time=lambda: now,
-        create_future=loop.create_future,
-        call_later=lambda seconds, ended, *about: rests.append((seconds, partial(ended, *about))),
-    )
+    clock = SimpleNamespace(time=lambda: now, create_future=loop.create_future, call_later=call_later)
     for n in range(9):
         await calls.begin(f"a{n}", 1)
     calls.turns.notice(caller(1))
