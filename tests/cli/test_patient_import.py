@@ -114,6 +114,27 @@ async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
     assert await patients(world) == {}
 
 
+@pytest.mark.parametrize("number", ["2000000001", "2147483647", "000000000009999999999"])
+async def test_a_number_that_leaves_none_for_later_patients_is_a_fault(
+    world: World, command: Command, tmp_path: Path, number: str
+) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text(HEADER + MARY.replace("77", number))
+    ended = await command("patient", "import", str(path), "--practice", "harbor")
+    assert (ended.status, ended.err) == (2, f"{path}:2: number must be from 1 to 2000000000\n")
+
+
+async def test_patients_can_be_created_after_the_one_with_the_largest_number(
+    world: World, command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text(HEADER + MARY.replace("77", "2000000000"))
+    assert (await command("patient", "import", str(path), "--practice", "harbor")).status == 0
+    integration = await world.client(grant="integration")
+    jane = {"firstName": "Jane", "lastName": "Austen", "dob": "1991-12-16", "phone": "5550100189"}
+    assert (await integration.post("/api/patients", json=jane)).status_code == 201
+
+
 async def test_patients_of_a_fhir_server_are_added_there(world: World, command: Command, tmp_path: Path) -> None:
     await world.import_file(file_text("elsewhere", "https://ehr.example.com/fhir"))
     (tmp_path / "patients.csv").write_text(HEADER + MARY)

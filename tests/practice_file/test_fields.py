@@ -133,6 +133,7 @@ def test_bad_time_zones(zone: str) -> None:
             "practice.slotIntervalMinutes",
         ),
         (1, 2**31 - 1, PRACTICE + "locations: [{id: %d, name: A}]", "locations[0].id"),
+        (1, 2_000_000_000, patient(number="%d"), "patients[0].number"),
         (1, 100, PRACTICE + "providers: [{id: 1, name: A, capacity: %d}]", "providers[0].capacity"),
         (
             1,

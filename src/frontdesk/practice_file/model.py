@@ -251,7 +251,9 @@ class VisitTypePart(Part):
 class PatientPart(Part):
     """A patient. Patients that the file does not list stay as they are."""
 
-    number: fields.Id = key("The number in your own records; an import updates the patient with this number.", 1)
+    number: fields.PatientNumber = key(
+        "The number in your own records; an import updates the patient with this number.", 1
+    )
     first_name: fields.PersonName = key("First name.", "Ada")
     last_name: fields.PersonName = key("Last name.", "Lovelace")
     dob: Annotated[fields.Day, AfterValidator(_not_future)] = key("Date of birth.", "1985-12-10")
