@@ -212,6 +212,16 @@ def test_optional_body_fields_may_be_null_and_required_ones_may_not(operation: O
         assert ("null" in field["type"]) == (name not in schema["required"])
 
 
+def test_a_patient_number_may_have_ten_digits_and_32_bits() -> None:
+    parameters = DOCUMENT["paths"]["/appointments"]["get"]["parameters"]
+    schema = next(each["schema"] for each in parameters if each["name"].lower() == "patientid")
+    for number in ("0", "1", "0000000001", "999999999", "1999999999", "2000000000", "2000000001"):
+        validate(number, schema)
+    for number in ("2147483648", "9999999999", "00000000001"):
+        with pytest.raises(jsonschema.ValidationError):
+            validate(number, schema)
+
+
 def test_there_is_one_example_answer_per_operation_and_one_read_back_per_write() -> None:
     assert all(operation.example_answer for operation in OPERATIONS)
     assert all(bool(operation.example_read_back) == (operation.kind == "write") for operation in OPERATIONS)

@@ -175,6 +175,8 @@ _CONTROL = r"\x00-\x1f\x7f-\x9f"
 _PRINTABLE = rf"^[^{_CONTROL}]*$"
 _NOT_BLANK = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 
+_PATIENT_NUMBER = "[01]?[0-9]{1,9}|20[0-9]{8}"  # all that an import or a new patient gets, and nothing beyond int32
+
 
 def integer_schema(most: int, description: str) -> WithJsonSchema:
     """The schema of an integer from 1 to `most`."""
@@ -273,7 +275,7 @@ Reason = Annotated[
 PatientReference = Annotated[
     str | int,
     BeforeValidator(_patient_reference),
-    WithJsonSchema({"type": "string", "pattern": f"^({PATIENT_FORM}|[0-9]{{1,9}})$"}),
+    WithJsonSchema({"type": "string", "pattern": f"^({PATIENT_FORM}|{_PATIENT_NUMBER})$"}),
 ]
 # Ids of people, appointments and slots are looked up, not parsed: one that nothing has is simply not found.
 PatientId = Annotated[str, _text_schema(description="The patient's id, from match_patient or create_patient.")]
