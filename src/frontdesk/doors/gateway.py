@@ -45,8 +45,9 @@ _FOR_EVERY_ORIGIN = ("/.well-known/", "/oauth/token", "/oauth/register", "/oauth
 _PREFLIGHT_SECONDS = b"600"
 _METHODS = b"GET, POST, PATCH, PUT"
 _REQUEST_HEADERS = (
-    b"Authorization, Content-Type, Accept, Idempotency-Key, Frontdesk-Simulate, traceparent, MCP-Protocol-Version, "
-    b"Mcp-Method, Mcp-Name, Mcp-Session-Id, Prefer, If-None-Match, If-Modified-Since, If-Match, If-None-Exist"
+    b"Authorization, Content-Type, Accept, Idempotency-Key, Frontdesk-Simulate, Frontdesk-Confirmation-Token, "
+    b"traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Prefer, If-None-Match, "
+    b"If-Modified-Since, If-Match, If-None-Exist"
 )
 _EXPOSED = (
     b"X-SVC-TRACE-ID, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, ETag, Last-Modified, Mcp-Session-Id"
