@@ -153,6 +153,7 @@ async def test_a_head_that_is_refused_is_told_why_and_nothing_of_it_comes_back(
     answer = await asyncio.to_thread(exchange, server, head)
     assert (answer.status, answer.code, answer.closed) == (status, code, True)
     assert b"content-type: application/problem+json\r\n" in answer.received
+    assert (b'"errors":[{"field":"$","rule":"Binding",' in answer.received) is (code == "validation")
     assert b"connection: close\r\n" in answer.received
     assert b"-1234" not in answer.received
     assert answer.seconds < 15

@@ -16,7 +16,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.access.limits.addresses import is_address
 from frontdesk.access.limits.connections import ConnectionLimit
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import BINDING, FieldError, Problem
 from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
 from frontdesk.serving.tls import TlsCertificate, TlsListener
@@ -25,6 +25,7 @@ from frontdesk.settings import Settings
 _BACKLOG = 4096
 _CANCEL_SECONDS = 2.0
 _TICKS_PER_SECOND = 10  # of uvicorn
+_MALFORMED = "The request is not well-formed HTTP, or did not arrive in time."
 _STRICT_TRANSPORT_SECURITY = ("strict-transport-security", "max-age=31536000")
 _log = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ def _refusals(settings: Settings) -> Mapping[int, bytes]:
     return {
         problem.status: _headers_and_body(problem, settings)
         for problem in (
-            Problem("validation", "The request is not well-formed HTTP, or did not arrive in time.", status=400),
+            Problem("validation", _MALFORMED, status=400, errors=[FieldError("$", BINDING, _MALFORMED)]),
             Problem("payload_too_large", "The address of the request is too long.", status=414),
             Problem("payload_too_large", "The header fields of the request are too large or too many.", status=431),
             Problem(
