@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.doors.mcp_speech import framed
-from tests.world import World, patient_id, slots
+from tests.world import World, patient_id, rules, slots
 
 
 async def _body(client: object, first: str = "Ada") -> dict[str, str]:
@@ -78,6 +78,13 @@ async def test_a_key_that_is_blank_or_too_long_is_refused(world: World, key: str
     )
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["rule"] == rule
+
+
+async def test_a_faulty_key_is_listed_with_the_faulty_fields(world: World) -> None:
+    integration = await world.client(grant="integration")
+    answer = await integration.post("/api/appointments", json={"slotId": 7}, headers={"Idempotency-Key": "x" * 256})
+    assert answer.status_code == 400
+    assert rules(answer) == {"Idempotency-Key": "maxLength", "patientId": "required", "slotId": "Binding"}
 
 
 async def test_a_key_of_255_characters_is_fine(world: World) -> None:

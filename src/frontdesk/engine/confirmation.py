@@ -19,7 +19,7 @@ from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
-from frontdesk.engine.intents import Intents, check_key, intent_of_key, intent_of_token, mismatch
+from frontdesk.engine.intents import Intents, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.systems.port import (
@@ -104,8 +104,6 @@ class Writes:
     on_change: Callable[[int], None] = lambda _practice_id: None  # after a write or a challenge; must not block
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
-        if not write.by_agent and write.key is not None:
-            check_key(write.key)
         intent_id = write.intent_id
         if intent_id is None and write.by_agent:
             raise await self.challenge(write)

@@ -24,6 +24,7 @@ from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry
+from frontdesk.engine.intents import key_faults
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
 from frontdesk.operations import Context, Operation, Proposal, SlotJson, supported
@@ -163,7 +164,7 @@ class Engine:
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None
-        given = _read(call, today)
+        given = _read(call, caller, today)
         if operation.kind == "write":
             propose = partial(_run, operation, context, given)
             propose_unchecked = partial(_run_unchecked, operation, context, given)
@@ -229,9 +230,12 @@ def _require_scope(operation: Operation, caller: Caller) -> None:
         raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
 
 
-def _read(call: Call, today: date | None) -> Any:
+def _read(call: Call, caller: Caller, today: date | None) -> Any:
     try:
-        return read(call.operation, call.arguments(), today)
+        arguments = call.arguments()
+        if call.operation.kind == "write" and caller.grant != "agent":
+            arguments.errors += key_faults(call.idempotency_key)
+        return read(call.operation, arguments, today)
     except UNREADABLE as error:
         _log.exception("unexpected error", extra={"requestId": call.request_id})
         raise unreadable() from error

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import ChallengeRecord, Intent, SystemUnavailable
 
@@ -29,12 +29,14 @@ def intent_of_key(client_id: str, key: str) -> bytes:
     return _hash(f"{client_id}\n{key}")
 
 
-def check_key(key: str) -> None:
-    if not key.strip():
-        raise invalid([FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")])
-    if len(key) > LONGEST_KEY:
+def key_faults(key: str | None) -> list[FieldError]:
+    """What is wrong with an Idempotency-Key, as of any other field."""
+    if key is not None and not key.strip():
+        return [FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")]
+    if key is not None and len(key) > LONGEST_KEY:
         message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
-        raise invalid([FieldError("Idempotency-Key", "maxLength", message)])
+        return [FieldError("Idempotency-Key", "maxLength", message)]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
