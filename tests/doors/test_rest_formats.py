@@ -170,6 +170,24 @@ async def test_property_names_are_read_without_regard_to_case_and_once(world: Wo
     assert (twice.status_code, rules(twice)) == (400, {"firstName": "Binding"})
 
 
+async def test_unknown_fields_do_not_hide_known_ones(world: World) -> None:
+    agent = await world.client()
+    answer = await agent.post(MATCH, json=dict.fromkeys((f"unknown{n}" for n in range(200)), 1) | ADA)
+    assert answer.status_code == 422
+    assert rules(answer) == {f"unknown{n}": "unknown" for n in range(100)}
+
+
+async def test_an_update_of_a_repeated_field_is_not_said_to_be_empty(world: World) -> None:
+    agent = await world.client()
+    path = f"/api/patients/{await patient_id(agent)}"
+    for body in ({"email": "a@example.com", "EMAIL": "b@example.com"}, {"email": None, "Email": None}):
+        answer = await agent.patch(path, json=body)
+        assert (answer.status_code, rules(answer)) == (400, {"email": "Binding"})
+    for body in ({"mail": "a@example.com"}, {"patientId": "x"}):
+        answer = await agent.patch(path, json=body)
+        assert (answer.status_code, rules(answer)) == (422, {next(iter(body)): "unknown", "$": "required"})
+
+
 async def test_null_is_nothing_given(world: World) -> None:
     agent = await world.client()
     optional = await agent.post(

@@ -100,6 +100,10 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
         if not arguments.errors:
             return given
         faults = []
+    names = plain_schema(operation.input).get("properties", {})
+    if any(error.rule == BINDING and error.field in names for error in arguments.errors):
+        # The model has not seen the field: what it says of all fields together may be wrong.
+        faults = [fault for fault in faults if fault.field != "$"]
     raise _invalid([*arguments.errors, *faults])
 
 
@@ -123,10 +127,10 @@ def _collect(
     """Null counts as absent, unless the field is nullable. A name that occurs twice, in any case, is an error."""
     seen: set[str] = set()
     for spelt, value in given:
-        if len(arguments.errors) >= MOST_ERRORS:  # naming each of thousands would cost more than the rest of the call
-            break
         lower = spelt.lower()
         name = known.get(lower)
+        if name is None and len(arguments.errors) >= MOST_ERRORS:
+            continue  # naming each of thousands would cost more than the rest of the call
         if lower in seen:
             arguments.values.pop(name or "", None)
             _refuse_repeated(arguments, known, [spelt])
