@@ -195,6 +195,22 @@ async def test_an_integration_can_be_challenged(sandbox: World) -> None:
     ).status_code == 201
 
 
+@pytest.mark.parametrize("code", JUDGED)
+async def test_a_write_that_was_executed_returns_its_stored_result_whatever_is_simulated(
+    sandbox: World, code: str
+) -> None:
+    agent, integration = await agent_of(sandbox), await sandbox.client("sandbox", "integration")
+    body = await challenged(agent)
+    booked = await post(agent, body)
+    replayed = await post(agent, body, code)
+    assert (replayed.status_code, replayed.json()) == (201, booked.json())
+    key = {"Idempotency-Key": "first"}
+    body = {"patientId": await patient_id(integration, "Alan"), "slotId": (await slots(integration))[0]["id"]}
+    booked = await post(integration, body, None, **key)
+    replayed = await post(integration, body, code, **key)
+    assert (replayed.status_code, replayed.json()) == (201, booked.json())
+
+
 async def test_a_simulated_refusal_of_a_write_is_audited_like_a_real_one(sandbox: World) -> None:
     agent = await agent_of(sandbox)
     await post(agent, await challenged(agent), "slot_unavailable")

@@ -77,6 +77,11 @@ class Write:
         return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property
+    def intent(self) -> Intent | None:
+        intent_id = self.intent_id
+        return None if intent_id is None else Intent(intent_id, self.fingerprint, is_key=not self.by_agent)
+
+    @property
     def consent(self) -> Consent | None:
         """How the agreement to this call is given; None if the caller needs none."""
         if not self.by_agent:
@@ -104,10 +109,9 @@ class Writes:
     on_change: Callable[[int], None] = lambda _practice_id: None  # after a write or a challenge; must not block
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
-        intent_id = write.intent_id
-        if intent_id is None and write.by_agent:
+        intent = write.intent
+        if intent is None and write.by_agent:
             raise await self.challenge(write)
-        intent = None if intent_id is None else Intent(intent_id, write.fingerprint, is_key=not write.by_agent)
         proposal = await write.propose_unchecked() if write.lacking_consent is None else None
         done = None if proposal is None else await self._perform(write, proposal, intent)
         if done is not None and done.result is not None:
@@ -172,7 +176,7 @@ class Writes:
                 continue
             if outcome.kind == "incomplete" and intent is not None:
                 # Another call executes the same write: return its result, or try again if it executed nothing.
-                stored = await self._stored_result(write, intent)
+                stored = await self.stored_result(write, intent)
                 if stored:
                     return stored
                 continue
@@ -207,13 +211,14 @@ class Writes:
             return await write.propose()
         except Problem as problem:
             if intent is not None:
-                stored = await self._stored_result(write, intent)
+                stored = await self.stored_result(write, intent)
                 if stored:
                     return stored
             await self._refused(write, problem)
             raise
 
-    async def _stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
+    async def stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
+        """The result of the same write, None if it has not been executed yet."""
         found = await self.intents.find(write.context.caller, intent.id, write.context.now)
         return None if found is None else found.replayed(intent)
 

@@ -48,7 +48,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "slot_unavailable": Scenario("judging", f"{_JUDGED} The slot stays open."),
     "validation": Scenario("judging", f"With rule `declined`, as if the scheduling system had declined. {_JUDGED}"),
     "confirmation_required": Scenario(
-        "judging", "Every write is challenged with a new, valid token, even with a token or by an integration."
+        "judging",
+        "Every write that was not executed before is challenged with a new, valid token, even with a token or by an "
+        "integration.",
     ),
     "rate_limited": Scenario("before reading", f"{_GATEWAY} of the minute. With `Retry-After`."),
     "internal": Scenario(
@@ -86,6 +88,10 @@ class SimulatingEngine(Engine):
         if call.simulate is None:
             return await self._settled(write)
         if call.simulate == "confirmation_required":
+            intent = write.intent
+            stored = None if intent is None else await self.writes.stored_result(write, intent)
+            if stored:
+                return stored
             raise await self.writes.challenge(write)
         body = await self.writes.execute(write)
         if call.simulate == "confirmation_incomplete":
