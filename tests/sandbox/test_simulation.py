@@ -76,6 +76,7 @@ async def test_a_read_answers_with_any_code_as_the_catalogue_describes_it(sandbo
     document = answer.json()
     assert (answer.status_code, document["code"]) == (CATALOGUE[code].status, code)
     assert answer.headers["content-type"] == "application/problem+json"
+    assert document["detail"].startswith("Simulated: ")
     by_gateway = code in BY_GATEWAY
     assert ("requestId" in document) is not by_gateway
     assert ("x-svc-trace-id" in answer.headers) is not by_gateway
@@ -103,6 +104,7 @@ async def test_a_refused_confirmation_executes_nothing_and_its_token_still_works
     body = await challenged(agent)
     refused = await post(agent, body, code)
     assert (refused.status_code, refused.json()["code"]) == (CATALOGUE[code].status, code)
+    assert refused.json()["detail"].startswith("Simulated: ")
     assert await appointments(agent) == []
     assert (await slots(agent))[0]["id"] == body["slotId"]
     booked = await post(agent, body)
@@ -177,6 +179,7 @@ async def test_a_required_confirmation_is_a_real_challenge_also_for_a_write_that
     body = await challenged(agent)
     again = await post(agent, body, "confirmation_required")
     assert again.status_code == 428
+    assert again.json()["detail"].startswith("Simulated: ")
     assert await appointments(agent) == []
     token = again.json()["confirmationToken"]
     assert token != body["confirmationToken"]

@@ -92,7 +92,9 @@ class SimulatingEngine(Engine):
             stored = None if intent is None else await self.writes.stored_result(write, intent)
             if stored:
                 return stored
-            raise await self.writes.challenge(write)
+            challenge = await self.writes.challenge(write)
+            challenge.detail = _detail(call.simulate)
+            raise challenge
         body = await self.writes.execute(write)
         if call.simulate == "confirmation_incomplete":
             sql = "SELECT withhold_outcome($1, $2)"
@@ -135,10 +137,14 @@ def _judgement(code: str, context: Context) -> Exception:
         case "validation":
             return declined("Simulated: the scheduling system declined this request.")
         case "upstream_unavailable":
-            return SystemUnavailable(RETRY_SECONDS)
+            unavailable = SystemUnavailable(RETRY_SECONDS)
+            unavailable.detail = _detail(code)
+            return unavailable
         case "confirmation_required":  # of a read: no intent is stored, and the token confirms nothing
             expires_at = context.now.replace(microsecond=0) + timedelta(seconds=RETRY_SECONDS)
-            return Challenge("token", new_token("token"), expires_at, {})
+            challenge = Challenge("token", new_token("token"), expires_at, {})
+            challenge.detail = _detail(code)
+            return challenge
     return _simulated(code)
 
 
@@ -149,7 +155,11 @@ class SimulatedByGateway(Problem):
 def _simulated(code: str) -> Problem:
     retry_after = RETRY_SECONDS if code == "rate_limited" else None
     kind = SimulatedByGateway if code in BY_GATEWAY else Problem
-    return kind(code, f"Simulated: {CATALOGUE[code].meaning}", retry_after=retry_after)
+    return kind(code, _detail(code), retry_after=retry_after)
+
+
+def _detail(code: str) -> str:
+    return f"Simulated: {CATALOGUE[code].meaning}"
 
 
 def _refusal(message: str) -> Problem:
