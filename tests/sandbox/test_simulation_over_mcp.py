@@ -58,9 +58,23 @@ async def test_every_revision_can_simulate(agent: httpx.AsyncClient, version: st
     assert document["code"] == "upstream_unavailable"
 
 
-async def test_a_read_can_be_told_to_ask_for_confirmation(agent: httpx.AsyncClient) -> None:
-    result = framed(await simulate(agent, "list_locations", "confirmation_required"))["result"]
-    assert result["structuredContent"]["code"] == "confirmation_required"
+async def test_a_read_that_is_told_to_ask_for_confirmation_is_an_error_and_no_proposal(
+    agent: httpx.AsyncClient,
+) -> None:
+    answer = await simulate(agent, "list_locations", "confirmation_required")
+    document = await tool_error(answer)
+    assert (document["code"], document["status"]) == ("confirmation_required", 428)
+    assert {"confirmationToken", "expiresAt", "readBack"} <= document.keys()
+    assert "call list_locations again" not in framed(answer)["result"]["content"][0]["text"]
+
+
+async def test_a_write_that_is_told_to_ask_for_confirmation_is_a_proposal(
+    world: World, agent: httpx.AsyncClient
+) -> None:
+    integration = await world.client("sandbox", "integration")
+    body = {"patientId": await patient_id(integration), "slotId": (await slots(integration))[0]["id"]}
+    result = framed(await simulate(integration, "book_appointment", "confirmation_required", **body))["result"]
+    assert (result["isError"], result["structuredContent"]["code"]) == (False, "confirmation_required")
 
 
 async def test_an_incomplete_tool_call_has_executed_and_a_plain_resend_tells(agent: httpx.AsyncClient) -> None:
