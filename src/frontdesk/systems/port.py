@@ -160,7 +160,7 @@ class AppointmentPosition:
 
     starts_at: datetime
     id: str
-    listing: ListingStart | None  # None in a cursor of the previous release
+    listing: ListingStart | None  # None in a cursor that a build before 0.1.0 made
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The audit trail for admins: searched, exported and verified.
 
-A verification runs beside the requests, one per practice; its progress is stored, so that every worker can show it.
+A verification runs in a task of its own, one per practice; its progress is stored, so that every worker can show it.
 """
 
 import asyncio
@@ -187,7 +187,7 @@ class AuditRecords:
         if row is None:
             return None
         named = await actors_of(self.database, context.practice_id, [row["started_by"]])
-        # The check of an older release says nothing about signed heads.
+        # A check by an older version says nothing about signed heads.
         report = None if row["report"] is None else {"signed": None, **orjson.loads(row["report"])}
         state: CheckState = "running"
         if report is not None:

@@ -23,7 +23,7 @@ from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import Directory
 
 KNOWN_COLUMNS = "X-Calendar-Columns"
-TAKES_PARTS = "X-Calendar-Parts"  # pages of the previous release do not send it, and replace the whole grid
+TAKES_PARTS = "X-Calendar-Parts"  # some builds before 0.1.0 do not send it: their pages replace the whole grid
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 _SPANS: tuple[Literal["week", "month"], ...] = ("week", "month")
 

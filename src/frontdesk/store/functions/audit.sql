@@ -158,7 +158,7 @@ BEGIN
     ORDER BY 2;
 END $$;
 
--- For nodes of the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
 RETURNS TABLE (
     appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text

@@ -58,7 +58,7 @@ BEGIN
     WHERE p.practice_id = p_practice;
 END $$;
 
--- Used by the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION calendar_versions(p_practice bigint, OUT version bigint, OUT calendars bytea)
 LANGUAGE plpgsql AS $$
 BEGIN

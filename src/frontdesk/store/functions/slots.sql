@@ -69,7 +69,7 @@ BEGIN
     WHERE p.practice_id = p_practice;
 END $$;
 
--- Used by the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION busy_times(
     p_practice bigint, p_providers integer[], p_from integer[], p_to integer[], p_now timestamptz
 )
@@ -80,7 +80,7 @@ BEGIN
     FROM changed_busy_times(p_practice, p_providers, '{}', '{}', p_from, p_to, p_now) b;
 END $$;
 
--- Used by the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION provider_calendars(
     p_practice bigint, p_providers integer[], p_from integer[], p_to integer[]
 )
@@ -135,7 +135,7 @@ BEGIN
     ) busy;
 END $$;
 
--- Used by the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION booking_context(
     p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
 )

@@ -176,7 +176,7 @@ BEGIN
     END IF;
 END $$;
 
--- Used by the previous release.
+-- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
 CREATE OR REPLACE FUNCTION take_webhook_deliveries(
     p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer, p_each integer
 )

@@ -74,7 +74,7 @@ DECLARE
     v_provider   integer := (c ->> 'providerId')::integer;
     v_patient    text := c ->> 'patientId';
     v_id         text := c ->> 'appointmentId';
-    v_hold       text := c ->> 'holdId';  -- the previous release sends none
+    v_hold       text := c ->> 'holdId';  -- some builds before 0.1.0 send none
     v_broken     text[];
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
@@ -242,7 +242,7 @@ END $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_version is not used:
 -- changes that depend on the directory compare the version in p_data. p_data also has the consent, if somebody was asked,
--- and the trace, if the call is traced. Outcomes beside those of the change: 'replayed' (the stored result), 'mismatch',
+-- and the trace, if the call is traced. Outcomes in addition to those of the change: 'replayed' (the stored result), 'mismatch',
 -- 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed since the caller looked, or the
 -- caller has not looked yet: look).
 CREATE OR REPLACE FUNCTION commit_write(
