@@ -1,4 +1,4 @@
-"""The load generator: kept connections, driven from one thread of a process of its own.
+"""The load generator: keep-alive connections, driven from one thread of a process of its own.
 
 Owns the wire on the client's side and the clock. Every connection follows a script: a generator that yields requests
 and is sent the answers. Two ways of driving: as fast as the answers come, or at a given rate, where an answer's time
@@ -80,7 +80,7 @@ class _Connection:
         """The answer, None while it is incomplete."""
         data = self.socket.recv(_CHUNK)
         if not data:
-            raise ConnectionError("the server closed a kept connection")
+            raise ConnectionError("the server closed a keep-alive connection")
         if self.rest:
             data = self.rest + data
         head = data.find(b"\r\n\r\n")

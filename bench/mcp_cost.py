@@ -66,7 +66,7 @@ def cpu_nanoseconds(server: int) -> int:
 
 
 class Calls:
-    """One kept connection, and the same search over each door."""
+    """One keep-alive connection, and the same search over each door."""
 
     def __init__(self, port: int, credentials: dict[str, str]) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
