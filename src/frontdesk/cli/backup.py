@@ -125,13 +125,13 @@ def _needed_to_restore(settings: "Settings", recipients: list["Recipient"], secr
     secret = "FRONTDESK_SECRET_KEY" if settings.secret_key is not None else str(settings.secret_key_file)
     if not recipients:
         return (
-            f"The backup is encrypted with the secret key. Nobody can restore it without {secret}: keep a copy of that "
-            "somewhere else, and not beside the backups."
+            f"The backup is encrypted with the secret key. Nobody can restore it without {secret}: keep a copy of it "
+            "elsewhere, separate from the backups."
         )
     if secret_key is None:
         return (
             "The backup is encrypted to the recipient. Nobody can restore it without the recipient's identity file and "
-            f"{secret}: keep copies of both somewhere else."
+            f"{secret}: keep copies of both elsewhere."
         )
     return (
         "The backup is encrypted to the recipient and includes the secret key: anyone who has it and the recipient's "

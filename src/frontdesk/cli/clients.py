@@ -21,9 +21,9 @@ _NO_CLIENT = (
 )
 _PRACTICE = "practice"  # follow the practice's setting
 _SCOPE_HELP = "all: every scope except those of extensions"
-_ENDED = "Access tokens issued before end; refresh tokens of assistants stay, and give only what the client holds."
+_ENDED = "Ends access tokens issued before; refresh tokens of assistants stay, and give only what the client holds."
 _AS_PRACTICE = f"{_PRACTICE}: use the practice's setting"
-_JWKS_HELP = "public keys (JSON Web Key Set) with which it signs its requests for tokens: private_key_jwt"
+_JWKS_HELP = "JSON Web Key Set with the public keys of a client that signs its token requests (private_key_jwt)"
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
 

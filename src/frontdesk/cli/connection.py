@@ -190,7 +190,7 @@ def start_database(settings: "Settings", progress: Progress, *, creates: bool = 
 
 
 def has_database() -> bool:
-    """False: the settings name no server, and their data directory has no database yet."""
+    """Whether there is a database: the settings name a server, or their data directory has one."""
     from frontdesk.settings import load_settings
 
     settings = load_settings()
@@ -246,11 +246,13 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
         raise CommandError(f"{where} does not exist on its server: create it first.") from None
     except pg.InsufficientPrivilegeError:
         raise CommandError(
-            f"{where} does not let this login do that: give one that owns the database as "
-            "FRONTDESK_MIGRATION_DATABASE_URL."
+            f"{where} does not let this login do that: set FRONTDESK_MIGRATION_DATABASE_URL to a login that owns the "
+            "database."
         ) from None
     except (pg.ClientConfigurationError, ValueError):
-        raise CommandError(f"{where} has no valid address: it looks like postgresql://user@host:5432/name.") from None
+        raise CommandError(
+            f"{where} has an invalid address: a valid one looks like postgresql://user@host:5432/name."
+        ) from None
     except SessionRefused as error:
         raise CommandError(str(error)) from None
     except (pg.ProtocolViolationError, pg.InvalidSQLStatementNameError, pg.DuplicatePreparedStatementError):
@@ -258,9 +260,9 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
             f"{where} behaves like a pooler: set FRONTDESK_DIRECT_DATABASE_URL to the address of PostgreSQL itself."
         ) from None
     except pg.TargetServerAttributeNotMatched:
-        raise CommandError(f"{where} accepts no writes, as a standby: name the primary, or all hosts.") from None
+        raise CommandError(f"{where} is a standby and accepts no writes: name the primary, or all hosts.") from None
     except (pg.OperatorInterventionError, pg.PostgresConnectionError, pg.TooManyConnectionsError):
-        raise CommandError(f"{where} takes no connections now.") from None
+        raise CommandError(f"{where} does not accept connections at the moment.") from None
     except TimeoutError:
         raise CommandError(f"{where} cannot be reached (it did not answer in time).") from None
     except OSError as error:
@@ -268,7 +270,7 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
 
 
 def prepare_data_dir(folder: Path) -> None:
-    """A folder that is ours to write to; a new one is private."""
+    """Creates a private data directory, or checks that the existing one belongs to this account and is writable."""
     advice = "choose another with FRONTDESK_DATA_DIR"
     account = acting_account()
     try:
@@ -278,7 +280,7 @@ def prepare_data_dir(folder: Path) -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = "it is a file" if error.errno == errno.EEXIST else _reason(error)
-        raise CommandError(f"The data directory {folder} cannot be made ({reason}): {advice}.") from None
+        raise CommandError(f"The data directory {folder} cannot be created ({reason}): {advice}.") from None
     owner = folder.stat().st_uid
     if owner != os.geteuid():
         raise CommandError(

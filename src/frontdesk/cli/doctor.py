@@ -256,7 +256,7 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
     if not answers:
         return "skipped", "no practice has a scheduling system of its own"
     if faults := [f"{slug}: {fault}" for slug, fault in answers.items() if fault is not None]:
-        return "failed", f"{'; '.join(faults)}. frontdesk practice check says more"
+        return "failed", f"{'; '.join(faults)}. frontdesk practice check shows details"
     return "ok", f"{len(answers)} answered"
 
 

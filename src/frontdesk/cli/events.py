@@ -103,5 +103,5 @@ def event_number(text: str) -> int:
     """The number of an event id, given as evt_42 or 42."""
     digits = text.removeprefix("evt_")
     if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
-        raise BadInput(f"{text!r} is not an event's id: one looks like evt_42.")
+        raise BadInput(f"{text!r} is not an event id: one looks like evt_42.")
     return int(digits)

@@ -27,7 +27,7 @@ def warnings(settings: "Settings") -> list[str]:
 
 
 def network(settings: "Settings") -> Finding:
-    """Whether tokens and patient data can be read on their way."""
+    """Whether tokens and patient data cross the network in plain text."""
     if settings.tls_certificate is not None and settings.tls_key is not None:
         return check_certificate(settings, settings.tls_certificate, settings.tls_key, datetime.now(UTC))
     try:
@@ -40,7 +40,7 @@ def network(settings: "Settings") -> Finding:
     if settings.insecure_http:
         return "warning", f"plain HTTP on {settings.host}, as FRONTDESK_INSECURE_HTTP allows"
     return "failed", (
-        f"plain HTTP on {settings.host}: secrets, tokens and patient data can be read on their way. Set "
+        f"plain HTTP on {settings.host}: secrets, tokens and patient data cross the network unencrypted. Set "
         "FRONTDESK_TLS_CERTIFICATE and FRONTDESK_TLS_KEY, or terminate TLS at a reverse proxy and set "
         "FRONTDESK_TRUSTED_PROXIES and an https FRONTDESK_BASE_URL, or accept plain HTTP with --insecure-http or "
         "FRONTDESK_INSECURE_HTTP=true"

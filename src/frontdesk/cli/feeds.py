@@ -71,7 +71,7 @@ def _revoke(args: argparse.Namespace) -> None:
         return await revoke_feed(context.database, args.id, context.audit.now, also=also)
 
     feed = with_database(work)
-    answer(args, to_document(feed), f"The feed {feed.feed_id} is closed.")
+    answer(args, to_document(feed), f"The feed {feed.feed_id} was revoked.")
 
 
 def _state(feed: "Feed") -> str:

@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
         group,
         "reencrypt",
         _reencrypt,
-        "Encrypt every key with the first secret of FRONTDESK_SECRET_KEY, so that the others can go.",
+        "Encrypt every key with the first secret of FRONTDESK_SECRET_KEY, so that older secrets can be removed.",
     )
 
 
@@ -32,7 +32,7 @@ def _rotate(args: argparse.Namespace) -> None:
     from frontdesk.access.keys.ring import PURPOSES
 
     if args.purpose is not None and args.purpose not in PURPOSES:
-        raise BadInput(f"There is no purpose {args.purpose!r}; there are {', '.join(PURPOSES)}.")
+        raise BadInput(f"There is no purpose {args.purpose!r}; choose one of {', '.join(PURPOSES)}.")
 
     async def work(context: CommandContext) -> "list[KeyRecord]":
         ring = await context.ring()

@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.02
 
 
 def act_as_service_account(settings: "Settings") -> None:
-    """For a command. Files that its caller named are opened in `privileges.as_caller`."""
+    """Lets a command of root act as the account. Files that its caller named are opened in `privileges.as_caller`."""
     account = service_account(settings.run_as)
     if account is None or not account.is_dedicated or _owner(settings.data_dir) not in (None, account.user):
         return
@@ -34,7 +34,7 @@ def act_as_service_account(settings: "Settings") -> None:
 
 
 def become_service_account(settings: "Settings") -> None:
-    """For the service: drops root privileges for good. Without a dedicated account only the workers do."""
+    """Drops the root privileges of the service for good. Without a dedicated account only the workers drop theirs."""
     account = service_account(settings.run_as)
     if account is None or not account.is_dedicated:
         return
@@ -64,7 +64,7 @@ def give_data_dir(folder: Path, account: ServiceAccount) -> None:
             for name in (*folders, *files):
                 found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:  # may be a file outside of the directory
-                    raise CommandError(f"{name} in the data directory {folder} has several names: {by_hand}.")
+                    raise CommandError(f"{name} in the data directory {folder} has other hard links: {by_hand}.")
                 os.chown(name, account.user, account.group, dir_fd=descriptor, follow_symlinks=False)
         os.chown(folder, account.user, account.group)
 

@@ -44,7 +44,7 @@ def add_commands(commands: Commands) -> None:
     command.add_argument(
         "--write",
         action="store_true",
-        help="also create a patient and book, move and cancel an appointment, as late as can be booked",
+        help="also create a patient and book, move and cancel an appointment, at the latest time that is open",
     )
 
 

@@ -25,7 +25,7 @@ def _deliveries(args: argparse.Namespace) -> None:
     if args.limit < 1:
         raise BadInput("frontdesk webhook deliveries: --limit must be at least 1.")
     if args.state not in (None, *STATES):
-        raise BadInput(f"A delivery's state is {', '.join(STATES[:-1])} or {STATES[-1]}.")
+        raise BadInput(f"--state must be {', '.join(STATES[:-1])} or {STATES[-1]}.")
     if args.event is not None:
         _answer_attempts(args, event_number(args.event))
         return
