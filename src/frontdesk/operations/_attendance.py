@@ -74,7 +74,7 @@ async def _move_back(context: Context, given: MoveBackRequest) -> Proposal:
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
     if slot.start * 60 <= context.now.timestamp():
-        raise Problem("conflict", "The time before has passed.")
+        raise Problem("conflict", "The earlier time has passed.")
     if not checked.slot.directory.providers[slot.provider_id].active:
         raise Problem("slot_unavailable")
     change = Reschedule(

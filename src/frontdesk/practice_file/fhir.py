@@ -129,7 +129,9 @@ class FhirPart(Part):
     kind: Literal["fhir"] = key("The calendar and the patients are kept by a FHIR R4 server.", "fhir")
     base_url: Address = key("The address of the server.", "https://ehr.example.com/fhir/r4")
     auth: AuthPart | None = key(
-        "How the service logs in; without it, it does not.", {"kind": "bearer", "tokenEnv": "HARBOR_FHIR_TOKEN"}, None
+        "How the service logs in; without it, it sends no credentials.",
+        {"kind": "bearer", "tokenEnv": "HARBOR_FHIR_TOKEN"},
+        None,
     )
     locations: dict[Key, LocationReference] | None = key(
         "The server's Location of each location, by its id.", {"1": "Location/downtown"}, None
@@ -155,7 +157,9 @@ class FhirPart(Part):
     timeout_seconds: Annotated[int, within(1, 60)] = key(
         "Time limit for the requests of one read together, in seconds.", 20, 10
     )
-    max_concurrent: Annotated[int, within(1, 64)] = key("Requests of each worker process at the same time.", 4, 8)
+    max_concurrent: Annotated[int, within(1, 64)] = key(
+        "The most requests that each worker process sends at the same time.", 4, 8
+    )
     scheduling_operations: Literal["medplum", "ihe", "argonaut", "none"] | None = key(
         "The server's scheduling operations; without it, those that its CapabilityStatement lists.", "ihe", None
     )

@@ -63,7 +63,7 @@ AGENT_RULES = (
         "matchMisses",
         N_("Failed matches of a person"),
         "number",
-        N_("After this many, a client can no longer match this person. 0 is unlimited."),
+        N_("After this many, matching this person is locked for an hour or more. 0 is unlimited."),
         required=True,
     ),
     Field("knownPatientsOnly", N_("Agents see only patients that they matched, created or booked"), "yes_no"),
