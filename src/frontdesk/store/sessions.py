@@ -45,7 +45,9 @@ async def check_session(connection: Any, settings: Mapping[str, str], *, pooled:
     missing = [name for name in names if present[name] != settings[name]]
     if missing:
         commands = " ".join(f"ALTER ROLE {row['login']} SET {name} = {_quoted(settings[name])};" for name in missing)
-        raise SessionRefused(f"The database drops the settings of connections, as a pooler does. Run there: {commands}")
+        raise SessionRefused(
+            f"The database ignores the settings of connections, as a pooler does. Run in the database: {commands}"
+        )
     if not row["is_isolated"]:
         raise SessionRefused("Row-level security does not apply to the login of FRONTDESK_DATABASE_URL.")
     if pooled and row["may_see_everything"]:

@@ -121,7 +121,7 @@ def _described(application_id: str, description: Mapping[str, Any]) -> Applicati
     ):
         raise ApplicationError(
             "invalid_redirect_uri",
-            f"redirect_uris has 1 to {_MOST_REDIRECTS} addresses: https, or http on the loopback interface.",
+            f"redirect_uris must have 1 to {_MOST_REDIRECTS} addresses: https, or http on the loopback interface.",
         )
     for field, needed in (("grant_types", "authorization_code"), ("response_types", "code")):
         value = description.get(field)
@@ -131,6 +131,6 @@ def _described(application_id: str, description: Mapping[str, Any]) -> Applicati
     name = name.strip() if isinstance(name, str) else ""
     if not name or len(name) > _LONGEST_NAME or character_fault(name):
         raise ApplicationError(
-            "invalid_client_metadata", f"client_name is one line of 1 to {_LONGEST_NAME} characters."
+            "invalid_client_metadata", f"client_name must be one line of 1 to {_LONGEST_NAME} characters."
         )
     return Application(application_id, name, tuple(dict.fromkeys(redirects)))

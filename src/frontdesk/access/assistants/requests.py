@@ -58,7 +58,7 @@ def read_request(
     if given.get("code_challenge_method") != "S256" or not _CHALLENGE.match(given.get("code_challenge", "")):
         raise RequestRefused("invalid_request", "A code_challenge with code_challenge_method S256 is required.")
     if "state" in given and state_of(parameters) is None:
-        raise RequestRefused("invalid_request", f"state has at most {_LONGEST_STATE} characters.")
+        raise RequestRefused("invalid_request", f"state must have at most {_LONGEST_STATE} characters.")
     if given.get("prompt") == "none":
         raise RequestRefused("consent_required", "A person has to agree.")
     check_resources(parameters.get("resource", ()), public_url)

@@ -104,7 +104,7 @@ class Elicitation:
             return None
         token = self.verified("state", caller, state)
         if token is None:
-            raise message.rejection(INVALID_PARAMS, "params.requestState was altered, or is not of this client.")
+            raise message.rejection(INVALID_PARAMS, "params.requestState was altered, or belongs to another client.")
         answers = message.params.get("inputResponses")
         agreed = agreement(answers.get(CONFIRM)) if isinstance(answers, dict) else None
         if agreed is False:
@@ -121,7 +121,7 @@ class Elicitation:
     @contextlib.contextmanager
     def asking(self, caller: Caller) -> Iterator[None]:
         if self._open[caller.client_id] >= MOST_QUESTIONS:
-            raise Problem("rate_limited", "Too many questions to this client's users are open.", retry_after=30)
+            raise Problem("rate_limited", "Too many questions to users of this client are still open.", retry_after=30)
         self._open[caller.client_id] += 1
         try:
             yield

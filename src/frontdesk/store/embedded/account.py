@@ -49,13 +49,15 @@ def account_for(data: Path) -> Account:
     if data.exists():
         owner = data.stat()
         if owner.st_uid == 0:
-            raise EmbeddedPostgresError(f"PostgreSQL does not run as root, who owns {data}: give it to {ACCOUNTS[-1]}.")
+            raise EmbeddedPostgresError(
+                f"PostgreSQL cannot run as root, and {data} belongs to root: give it to {ACCOUNTS[-1]}."
+            )
         return Account(owner.st_uid, owner.st_gid, ())
     for name in ACCOUNTS:
         with suppress(KeyError):
             entry = pwd.getpwnam(name)
             return Account(entry.pw_uid, entry.pw_gid, ())
-    raise EmbeddedPostgresError(f"PostgreSQL does not run as root, and there is no account {' or '.join(ACCOUNTS)}.")
+    raise EmbeddedPostgresError(f"PostgreSQL cannot run as root, and there is no account {' or '.join(ACCOUNTS)}.")
 
 
 def own_name() -> str:

@@ -34,7 +34,7 @@ _LARGEST_SECRET_KEY = 64 * 1024
 _BLOCK = 1024 * 1024
 # Backups are always encrypted: an altered one cannot claim to need no key.
 _OLDER_FORMAT = (
-    "The backup is neither encrypted nor authenticated, as those of older versions of frontdesk. Restore it with the "
+    "The backup is neither encrypted nor authenticated, like those of older versions of frontdesk. Restore it with the "
     "version that made it, start this version on the result, and make a new backup."
 )
 

@@ -35,7 +35,7 @@ class Answer:
         if 300 <= self.status < 500 and self.status not in _TRANSIENT:
             return f"status {self.status}"
         if self.is_foreign and self.status < 300:
-            return f"status {self.status} and something else than FHIR JSON"
+            return f"status {self.status} and something other than FHIR JSON"
         return None
 
     def readable(self, request: str) -> Resource:
