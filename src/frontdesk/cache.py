@@ -46,7 +46,7 @@ class BoundedCache(Generic[K, V]):
             self.weight -= entry[1]
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """From the entry used longest ago to the latest; does not count as use."""
+        """All entries, from the one used longest ago to the latest. This does not count as use."""
         return ((key, value) for key, (value, _) in self._entries.items())
 
     def values(self) -> Iterator[V]:

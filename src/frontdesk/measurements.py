@@ -1,4 +1,4 @@
-"""What of a service is published as metrics: reads the numbers that its parts keep.
+"""Publishes the numbers that the parts of the service keep as metrics.
 
 Imported only where a metrics token is set.
 """

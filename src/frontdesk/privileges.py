@@ -36,7 +36,7 @@ class ServiceAccount:
 
     @property
     def is_dedicated(self) -> bool:
-        """Otherwise processes of other services may run as the same account."""
+        """Whether the account is the service's own: processes of other services may run as the shared one."""
         return self.name != SHARED
 
 
@@ -105,7 +105,7 @@ def act_as(account: ServiceAccount, capabilities: Iterable[int] = ()) -> None:
 
 @contextmanager
 def as_caller() -> Iterator[None]:
-    """With the rights of the account that called, for a file that the caller named."""
+    """Acts with the rights of the account that called, for a file that the caller named."""
     if _acting is None:
         yield
         return

@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     docs_url: _WebUrl | None = None
     """Where errors are documented. Absent: the base URL."""
     allowed_hosts: _List = ()
-    """Further names, separated by commas, under which the MCP door answers beside the base URL's."""
+    """Further names, separated by commas, under which the MCP door answers, in addition to the base URL's."""
     allowed_origins: _Origins = ()
     """Further origins, separated by commas, whose pages may call the service (CORS), the MCP door included."""
     trusted_proxies: _Networks = ()

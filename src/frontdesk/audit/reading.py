@@ -137,5 +137,5 @@ def record_document(practice_slug: str, row: Any) -> dict[str, Any]:
 
 
 def exact_time(moment: datetime) -> str:
-    """To the microsecond, as it enters the hash."""
+    """The time as text, to the microsecond, as the hash of a record contains it."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -13,13 +13,13 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
 def record_address(settings: "Settings") -> None:
-    """Keeps the address of another service on this machine that uses the same data directory and still answers."""
+    """Records the address of this service, unless another service with the same data directory still answers."""
     if settings.uses_data_dir and not _answers(_recorded_address(settings), settings):
         (settings.data_dir / FILE_NAME).write_text(f"{settings.public_url}\n", encoding="utf-8")
 
 
 def with_recorded_address(settings: "Settings") -> "Settings":
-    """With the address that the service had when it started last, unless an address is set for the command."""
+    """The settings with the address that the service had when it last started, unless the command has one set."""
     if settings.model_fields_set & {"base_url", "host", "port"}:
         return settings
     recorded = _recorded_address(settings)

@@ -193,7 +193,7 @@ _HAPPENED = ("executed", "unchanged", "replayed")
 
 
 def operation_label(operation: str) -> str:
-    """For a list of choices, such as "Book an appointment"."""
+    """The name of an operation in a list of choices, such as "Book an appointment"."""
     text = _phrase(operation).infinitive
     return text[:1].upper() + text[1:]
 

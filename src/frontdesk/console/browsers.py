@@ -20,7 +20,7 @@ _SYSTEMS = (
 
 
 def browser_name(user_agent: str) -> str:
-    """One of the names above, so that nothing from the request is stored."""
+    """The browser and system of a request, by the names above, so that nothing from the request is stored."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), N_("A browser"))
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
     return browser if system is None else f"{browser} on {system}"

@@ -21,7 +21,7 @@ class EncryptedCookies:
         return urlsafe_b64encode(self.cipher.encrypt(plain, purpose)).decode()
 
     def decrypt(self, purpose: bytes, cookie: str | None, lifetime: timedelta) -> list[Any] | None:
-        """None if it was encrypted for another purpose, or longer ago."""
+        """Decrypts a value. None if it was encrypted for another purpose, or too long ago."""
         try:
             encrypted = urlsafe_b64decode((cookie or "").encode())
             *values, encrypted_at = orjson.loads(self.cipher.decrypt(encrypted, purpose))

@@ -133,7 +133,7 @@ class ConsoleRequest:
         return render(self.http, template, status, self.formats, **self._values(title, values))
 
     async def render_in_steps(self, template: str, *, title: str, **values: Any) -> Response:
-        """For a page that may be long."""
+        """Renders a page that may be long."""
         return await render_in_steps(self.http, template, self.formats, **self._values(title, values))
 
     def _values(self, title: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def gettext(message: str, **values: object) -> str:
 
 
 def pgettext(context: str, message: str, **values: object) -> str:
-    """For a word that has several translations: `context` says which one is meant."""
+    """Translates a word that has several translations: `context` says which one is meant."""
     found = _catalogue(language()).pgettext(context, message)
     return found % values if values else found
 
@@ -104,7 +104,7 @@ def N_(message: str) -> str:  # noqa: N802 - the usual name, known to the tools 
 
 
 def grouped(number: int) -> str:
-    """With the separator of thousands of the language."""
+    """The number with the separator of thousands of the language."""
     if language() == SOURCE:
         return f"{number:,}"
     from babel.numbers import format_decimal
@@ -121,12 +121,12 @@ def ungrouped(text: str) -> int | None:
 
 
 def weekdays(width: Width) -> tuple[str, ...]:
-    """From Monday to Sunday."""
+    """The names of the weekdays, from Monday to Sunday."""
     return _names(language(), width)[0]
 
 
 def months(width: Width) -> tuple[str, ...]:
-    """From January to December."""
+    """The names of the months, from January to December."""
     return _names(language(), width)[1]
 
 

@@ -48,7 +48,7 @@ class LiveCalendars:
 
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
-        """Raises TooManyStreams."""
+        """Listens for changes of the practice while it is entered. Raises TooManyStreams."""
         if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= _MOST_EACH:
             raise TooManyStreams
         event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")

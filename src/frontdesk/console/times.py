@@ -45,7 +45,7 @@ class TimeFormats:
         return f"{self.clock(start)}–{self.clock(end)}"
 
     def brief_span(self, start: datetime, end: datetime) -> str:
-        """Without the minutes of full hours, where they are not needed."""
+        """A span of time without the minutes of full hours, where they are not needed."""
         span = self.time_span(start, end)
         return span if self.times == "24h" else span.replace(":00", "")
 
@@ -87,7 +87,7 @@ class TimeFormats:
         return _("%(month)s %(year)s", **_named(day, "wide"))
 
     def week_of(self, first: date, last: date) -> str:
-        """For example 16–22 November 2026."""
+        """The span of two dates as text, such as 16–22 November 2026."""
         if self.dates == "yearFirst" or first.year != last.year:
             return f"{self.dated(first)} – {self.dated(last)}"
         if self.dates == "dayFirst":
@@ -118,12 +118,12 @@ class TimeFormats:
         return f"{self._full_day(local)}, {self.clock(local)}"
 
     def brief_when(self, moment: datetime, zone: ZoneInfo) -> str:
-        """Without the day of the week."""
+        """Date and time without the day of the week."""
         local = moment.astimezone(zone)
         return f"{self.dated(local)}, {self.clock(local)}"
 
     def exact_when(self, moment: datetime, zone: ZoneInfo) -> str:
-        """Without the day of the week, to the second."""
+        """Date and time to the second, without the day of the week."""
         local = moment.astimezone(zone)
         clock = f"{local:%H:%M:%S}" if self.times == "24h" else f"{twelve_hour(local)}:{local:%M:%S %p}"
         return f"{self.dated(local)}, {clock}"

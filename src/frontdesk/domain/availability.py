@@ -45,7 +45,7 @@ class Busy:
     lanes: Sequence[int]  # 1..capacity, or those of overrides; others beyond the capacity are ignored
 
     def starting(self, begin: int, end: int) -> "Busy":
-        """Those that start in begin <= t < end."""
+        """The appointments that start in begin <= t < end."""
         low, high = bisect_left(self.starts, begin), bisect_left(self.starts, end)
         return Busy(self.starts[low:high], self.ends[low:high], self.lanes[low:high])
 

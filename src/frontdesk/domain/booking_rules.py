@@ -50,7 +50,7 @@ def why_closed(directory: Directory, provider: Provider, location: Location, sta
 
 
 def patient_rules(provider: Provider, visit_type: VisitType, *, seen: bool) -> Iterator[BrokenRule]:
-    """Those that a patient whom the practice has seen, or not, breaks."""
+    """The rules that this patient would break. `seen`: whether the practice has seen the patient."""
     if visit_type.patient_kind == "new" and seen:
         yield BrokenRule(
             "patient", "This visit type is for new patients, and the practice has already seen this patient."
@@ -76,7 +76,7 @@ class ProposedVisit:
     times: OpenTimes  # of the provider at the location
 
     def broken_rules(self, busy: Busy, now: float, *, seen: bool) -> list[BrokenRule]:
-        """Empty where anybody could book it."""
+        """The rules that the booking would break; none if any client could book it."""
         return [
             *self._too_soon_or_late(now),
             *self._hours(),

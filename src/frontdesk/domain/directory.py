@@ -129,7 +129,7 @@ class Practice:
 
     @property
     def keeps_own_calendar(self) -> bool:
-        """False: a FHIR server keeps the calendar and the patients."""
+        """Whether frontdesk keeps the calendar and the patients, and not a FHIR server."""
         return bool(self.scheduling_system["kind"] == "native")
 
 

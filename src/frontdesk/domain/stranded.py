@@ -22,7 +22,7 @@ class Stranded:
 
     @property
     def start(self) -> datetime:
-        """As the clock of its location shows it."""
+        """The start in local time of the location."""
         return self.starts_at.astimezone(zone(self.time_zone))
 
 

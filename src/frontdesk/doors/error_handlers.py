@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
-    """For the Starlette application: errors of its router, and problems raised by its routes."""
+    """Handlers for the Starlette application: errors of its router, and problems raised by its routes."""
 
     async def refused(request: Request, error: HTTPException) -> Response:
         code = _CODES.get(error.status_code, "validation")

@@ -23,7 +23,7 @@ class Health:
         self.routes = [Route("/healthz", self._healthz), Route("/readyz", self._readyz)]
 
     def drain(self) -> None:
-        """From now on load balancers are told to send calls elsewhere."""
+        """Tells load balancers from now on to send calls elsewhere."""
         self._stopping = True
 
     async def _healthz(self, request: Request) -> Response:

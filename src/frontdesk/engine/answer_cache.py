@@ -91,7 +91,7 @@ class AnswerCache:
         return entry if versions.directory == self._directory_version(caller.practice_id) else None
 
     def stamp(self, seconds: float) -> Stamp:
-        """To be taken before the operation runs."""
+        """The state of keys and clock that an answer depends on. Take it before the operation runs."""
         return Stamp(self._keys(seconds), _minute(seconds))
 
     def store(

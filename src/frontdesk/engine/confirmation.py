@@ -58,7 +58,7 @@ class Write:
     key: str | None
     propose: Callable[[], Awaitable[Proposal]]
     propose_unchecked: Callable[[], Awaitable[Proposal | None]]
-    host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
+    host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token that the host's user has agreed to
     traceparent: str | None = None
 

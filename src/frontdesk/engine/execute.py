@@ -50,7 +50,7 @@ class Call:
     simulate: str | None = None  # the error code to simulate, at a sandbox practice
     caller: Caller | None = None
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
-    host: Collection[Consent] = ()  # ways, beside the token, in which the caller's host can ask a person
+    host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token of the challenge that the host's user has agreed to
     resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
     traceparent: str | None = None  # of the span that executes it, if calls are traced

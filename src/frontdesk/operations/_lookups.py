@@ -22,7 +22,7 @@ def existing_record(records: Mapping[int, R], record_id: int, noun: str) -> R:
 
 
 async def existing_patient(context: Context, reference: str | int) -> Patient:
-    """By `pat_` id or by the practice's own number."""
+    """Reads a patient by `pat_` id or by the practice's own number. Raises `not_found`."""
     known_form = isinstance(reference, int) or PATIENT_ID.match(reference)
     patient = await context.system.get_patient(reference) if known_form else None
     if patient is None:

@@ -22,7 +22,7 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-    """The schema under the name given, and beside it the records it is made of; `address` says where each lies."""
+    """The schema under the name given, and next to it the records it is made of; `address` says where each lies."""
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
 

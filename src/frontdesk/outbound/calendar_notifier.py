@@ -23,7 +23,7 @@ class CalendarNotifier:
         self.step = Step("calendar notifications", self.notify, wake=self._wake, pause=_PAUSE_SECONDS)
 
     def changed(self, practice_id: int) -> None:
-        """To be called after a commit."""
+        """Notes that the calendar of the practice has changed. Call it after the commit."""
         self._changed.add(practice_id)
         self._wake.set()
 

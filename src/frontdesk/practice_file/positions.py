@@ -26,8 +26,10 @@ class Positions:
             pass  # JSON that is no YAML, such as JSON indented by tabs
 
     def of(self, steps: Steps, *, last: bool = False) -> Position | None:
-        """Of the value or, if the text has none, of the innermost value around it that it has. `last`: of the last one
-        if its key is repeated."""
+        """The position of the value or, if the text does not have it, of the innermost value around it.
+
+        `last`: that of the last occurrence if the key is repeated.
+        """
         for length in range(len(steps), -1, -1):
             if found := self._found.get(steps[:length]):
                 return found[-1 if last else 0]

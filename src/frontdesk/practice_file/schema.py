@@ -1,4 +1,4 @@
-"""Generates the JSON Schema of the practice file from its model; `make generate` stores it beside this module."""
+"""Generates the JSON Schema of the practice file from its model; `make generate` stores it next to this module."""
 
 from collections.abc import Iterator
 from typing import Any

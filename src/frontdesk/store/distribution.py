@@ -14,7 +14,7 @@ from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUna
 BY_COLUMN = {"token_failure": "subject"}  # without row-level security, and written too often for every worker
 AT_COORDINATOR = ("migration", "function_file", "distribution", "sealed_key")
 KEEP_NO_PLANS = "force_custom_plan"
-_ANCHOR = "location"  # the other tables of a practice are kept beside it
+_ANCHOR = "location"  # the other tables of a practice are kept on the same worker
 
 _CREATE = (
     "CREATE TABLE distribution (step integer PRIMARY KEY, statement text NOT NULL, done boolean NOT NULL DEFAULT false)"
@@ -78,7 +78,7 @@ class Distribution:
 
 
 async def read_distribution(connection: Any) -> Distribution | None:
-    """None for a database on one server."""
+    """The state of the distribution; None for a database on one server."""
     if not await connection.fetchval("SELECT to_regclass('distribution') IS NOT NULL"):
         return None
     row = await connection.fetchrow(_PROGRESS)
@@ -145,7 +145,7 @@ async def set_for_changes(connection: Any) -> None:
 
 
 async def distribute_new_tables(connection: Any) -> None:
-    """For tables of a migration, in its transaction."""
+    """Distributes the tables that a migration has made, in its transaction."""
     for statement in await _plan(connection):
         await connection.execute(statement)
 
@@ -166,8 +166,8 @@ async def distribute_functions(connection: Any) -> None:
 
 
 def session_settings_of(database: str) -> list[str]:
-    """At the coordinator: SET LOCAL reaches workers, and looking up types does not take a second to hide shards. At
-    workers: what the service's own connections ask for."""
+    """Statements that set what sessions need. At the coordinator, SET LOCAL reaches workers, and looking up types does
+    not take a second to hide shards. At workers they set what the service's own connections ask for."""
     service = _of_service(database)
     return [
         f"ALTER DATABASE {database} SET citus.propagate_set_commands = 'local'",
@@ -190,7 +190,10 @@ async def plan_modes(connection: Any) -> tuple[str, str]:
 
 
 async def set_plan_mode(connection: Any) -> None:
-    """At each start, as Citus may have been upgraded. `doctor` tells an operator without a superuser's login."""
+    """Sets the plan mode that the version of Citus needs, at each start, because Citus may have been upgraded.
+
+    It takes a superuser's login; without one, `doctor` tells the operator.
+    """
     wanted, current = await plan_modes(connection)
     if wanted != current and await connection.fetchval(_IS_SUPERUSER):
         name = await connection.fetchval("SELECT quote_ident(current_database())")
@@ -198,7 +201,7 @@ async def set_plan_mode(connection: Any) -> None:
 
 
 async def execute_text(connection: Any, sql: str) -> None:
-    """In a transaction. Citus passes the whole text of a message on to workers, so each has to be one statement."""
+    """Executes SQL statement by statement, in a transaction: Citus passes the whole text of a message on to workers."""
     await connection.execute(f"SET LOCAL search_path = {SCHEMA}, public")  # at workers, too
     for statement in statements_of(sql):
         await connection.execute(statement)

@@ -94,7 +94,7 @@ def _notice_lost_peers(wire: socket.socket) -> None:
 def addresses(dsn: str) -> list[str]:
     """An address for each host that `dsn` names, in its host part or in the parameter `host`."""
     scheme, separator, rest = dsn.partition("://")
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]  # newer versions of urlsplit refuse [::1] beside another host
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]  # newer versions of urlsplit refuse [::1] and another host
     login, at, hosts = authority.rpartition("@")
     if "," in hosts:
         tail = rest.removeprefix(authority)

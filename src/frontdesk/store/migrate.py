@@ -111,13 +111,13 @@ class SchemaState:
 
     @property
     def pending_migrations(self) -> list[Migration]:
-        """Those that this release needs."""
+        """The migrations that this release needs and that have not run yet."""
         deferred = self.deferred_migrations
         return [m for m in self.release.migrations if m.number not in self.applied_migrations and m not in deferred]
 
     @property
     def deferred_migrations(self) -> list[Migration]:
-        """Those that run after the upgrade to this release. A new database, without older nodes, gets them at once."""
+        """The migrations that run after the upgrade to this release. A new database gets them at once."""
         return [
             m
             for m in self.release.migrations
@@ -142,8 +142,11 @@ class SchemaState:
 
     @property
     def missing(self) -> int:
-        """How many of them this release does not work without. A file that another build of this version has applied
-        will do: two builds would otherwise turn each other unready."""
+        """How many pending migrations and function files this release does not work without.
+
+        A file that another build of this version has applied will do: otherwise two builds would make each other
+        unready.
+        """
         applied = {name: row["version"] for name, row in self.applied_functions.items()}
         outdated = [f for f in self.pending_functions if applied.get(f.name) != self.release.version]
         return len(self.pending_migrations) + len(outdated)

@@ -36,7 +36,7 @@ class Comparison:
     last_number: int
 
     def new(self, patients: Sequence[PatientRecord]) -> list[PatientRecord]:
-        """Those to add, each with a number."""
+        """The patients to add, each with a number."""
         known = self.on_file.keys() | self.repeated.keys()
         added = [patient for place, patient in enumerate(patients) if place not in known]
         free = count(max([self.last_number, *(patient.number for patient in added)]) + 1)

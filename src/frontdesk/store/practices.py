@@ -50,7 +50,8 @@ class PracticeSummary:
 
 
 def is_removed(slug: str) -> bool:
-    """Only the audit trail is left: `remove_practice` adds to the slug what no practice file can have."""
+    """Whether the practice was removed and only its audit trail is left. `remove_practice` adds to the slug a character
+    that no practice file can have."""
     return "~" in slug
 
 

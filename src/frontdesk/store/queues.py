@@ -44,7 +44,7 @@ Measured = Mapping[tuple[str, str], float]  # by name and state
 
 
 async def measure_queues(database: Database) -> Measured:
-    """Every queue and state."""
+    """Measures every queue and state."""
     rows = await database.fetch(_MEASURE, MOST)
     found = {(row["metric"], row["state"]): row["value"] for row in rows}
     return {(name, state): found.get((name, state), 0.0) for name, queue in QUEUES.items() for state in queue.states}
@@ -60,7 +60,7 @@ class QueueMeter:
         self._next_at = 0.0
 
     async def read(self) -> Measured:
-        """Nothing if the database does not answer soon."""
+        """The latest measurements; nothing if the database does not answer soon."""
         began = self._monotonic()
         if began >= self._next_at:
             try:

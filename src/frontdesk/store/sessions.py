@@ -38,7 +38,10 @@ class SessionRefused(Exception):  # noqa: N818 - not an error of ours
 
 
 async def check_session(connection: Any, settings: Mapping[str, str], *, pooled: bool) -> None:
-    """Raises SessionRefused. Behind a pooler the login itself must not be able to see the rows of every practice."""
+    """Checks role, settings and row-level security of a session. Raises SessionRefused.
+
+    Behind a pooler the login itself must not be able to see the rows of every practice.
+    """
     names = [name for name in settings if name not in _NOT_COMPARED]
     row = await connection.fetchrow(_STATE, names, _A_TABLE_OF_PRACTICES)
     present = dict(zip(names, row["settings"], strict=True))

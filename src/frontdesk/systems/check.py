@@ -28,8 +28,10 @@ async def check_system(
     *,
     write: bool = False,
 ) -> SystemCheck:
-    """Every part, or as many as fit into `seconds`. `operations`: what each operation needs of the system; `write`: an
-    appointment may be made and taken back."""
+    """Checks every part of a scheduling system, or as many as fit into `seconds`.
+
+    `operations`: what each operation needs of the system; `write`: an appointment may be made and taken back.
+    """
     stored = await load_directory(database, practice_id)
     config = stored.directory.practice.scheduling_system
     if config["kind"] != "fhir":

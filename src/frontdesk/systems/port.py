@@ -254,7 +254,7 @@ class SchedulingSystem(Protocol):
         ...
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        """None if the practice does not have what the slot id names."""
+        """Reads a slot. None if the practice does not have what the slot id names."""
         ...
 
     async def check_booking(
@@ -265,7 +265,8 @@ class SchedulingSystem(Protocol):
         moved: Appointment | None = None,
         hold_id: str | None = None,
     ) -> BookingCheck | None:
-        """The appointment that is `moved` and the hold that is booked do not take the time."""
+        """Checks what a booking depends on. The appointment that is `moved` and the hold that is booked do not take the
+        time."""
         ...
 
     async def check_override(
@@ -291,22 +292,27 @@ class SchedulingSystem(Protocol):
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
 
     async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
-        """By last name, first name and number. Only for systems with `Capability.SEARCH_PATIENTS`."""
+        """Finds patients by fragments, in order of last name, first name and number.
+
+        Only for systems with `Capability.SEARCH_PATIENTS`.
+        """
         ...
 
     async def get_patient(self, patient: str | int) -> Patient | None:
-        """By `pat_` id or by the practice's own number."""
+        """Reads a patient by `pat_` id or by the practice's own number; None if there is none."""
         ...
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
-        """By patient id, in a bounded number of queries. Unknown patients are left out."""
+        """The contacts of patients by id, in a bounded number of queries. Unknown patients are left out."""
         ...
 
     async def list_appointments(
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
     ) -> AppointmentPage:
-        """In the order of the starts that they had when the listing began, so that one that is moved between two pages
-        is neither skipped nor repeated."""
+        """Lists a page of appointments, in the order of the starts that they had when the listing began.
+
+        One that is moved between two pages is therefore neither skipped nor repeated.
+        """
         ...
 
     async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int | None:

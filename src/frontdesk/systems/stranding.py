@@ -44,7 +44,8 @@ class StrandingRefused(Exception):  # noqa: N818 - what it is, not what it is ca
 
 
 def default_choice(*, prune: bool) -> Choice:
-    """An import without `prune` may be a closure that has to be entered even if patients are booked on that day."""
+    """What happens to stranded appointments unless it was chosen. Without `prune` they are kept: a closure has to be
+    entered even if patients are booked on that day."""
     return "refuse" if prune else "keep"
 
 
@@ -63,8 +64,11 @@ class Stranding:
             return await self._find(connection, practice_id, now)
 
     async def settle_upstream(self, choice: Choice, now: datetime) -> Found | None:
-        """Before the transaction of the import, because a FHIR server takes no part in it: what is booked there in the
-        meantime is not seen. None: the practice keeps its own calendar. Raises StrandingRefused."""
+        """Finds the stranded appointments at a FHIR server. None if the practice keeps its own calendar.
+
+        It runs before the transaction of the import, because the server takes no part in that: what is booked there in
+        the meantime is not seen. Raises StrandingRefused.
+        """
         if self.before.practice.keeps_own_calendar:
             return None
         found = await self._find_upstream(now)
@@ -73,8 +77,10 @@ class Stranding:
         return found
 
     async def settle(self, connection: Any, practice_id: int, choice: Choice, audit: AuditContext) -> Found:
-        """In the transaction of the import, which has locked the providers, for a practice that keeps its own calendar.
-        Raises StrandingRefused."""
+        """Finds the stranded appointments of a native calendar, and cancels them if that was chosen.
+
+        It runs in the transaction of the import, which has locked the providers. Raises StrandingRefused.
+        """
         found = await self._find(connection, practice_id, audit.now)
         if found.must_be_refused(choice):
             raise StrandingRefused(found)

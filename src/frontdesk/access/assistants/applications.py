@@ -70,7 +70,7 @@ class Applications:
         return application
 
     async def find(self, application_id: str) -> Application | None:
-        """None if there is none; DocumentUnavailable if its document cannot be used."""
+        """Finds an application by its id. None if there is none; DocumentUnavailable if its document cannot be used."""
         if is_document(application_id):
             return None if self._fetch_document is None else await self._documented(application_id)
         if not REGISTERED.match(application_id):

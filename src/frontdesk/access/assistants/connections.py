@@ -142,7 +142,7 @@ async def connect(
 async def list_connections(
     database: Database, practice_id: int, now: datetime, *, staff_id: str | None = None, client_id: str | None = None
 ) -> list[Connection]:
-    """Those of the practice, of one staff member, or of one client; disconnected ones last."""
+    """Lists the connections of the practice, of one staff member, or of one client; disconnected ones last."""
     async with database.transaction(practice_id) as connection:
         rows = await connection.fetch(_LIST, practice_id, now, staff_id, client_id)
     return [_record(row) for row in rows]

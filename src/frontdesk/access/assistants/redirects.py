@@ -11,7 +11,7 @@ _NATIVE = ("cursor://anysphere.cursor-mcp/",)  # applications that browsers open
 
 
 def is_allowed(uri: str) -> bool:
-    """https anywhere, http on the loopback interface, and the native applications that are named here."""
+    """Whether it is https, http on the loopback interface, or a native application that is named here."""
     parts = _split(uri)
     if parts is None:
         return False
@@ -21,7 +21,7 @@ def is_allowed(uri: str) -> bool:
 
 
 def is_registered(uri: str, registered: tuple[str, ...]) -> bool:
-    """Whether it is one of them to the letter, or on the loopback interface the same but for the port (RFC 8252)."""
+    """Whether it equals a registered one. On the loopback interface the port may differ (RFC 8252)."""
     return is_allowed(uri) and (uri in registered or _without_port(uri) in {_without_port(each) for each in registered})
 
 

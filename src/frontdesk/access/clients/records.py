@@ -199,7 +199,7 @@ async def change_client(
     also: Also | None = None,
     clock: Clock = _utc_now,
 ) -> ClientRecord:
-    """None leaves a value unchanged. A change of grant or scopes ends every access token issued before."""
+    """Changes a client. None leaves a value unchanged. New scopes or a new grant end every token issued before."""
     check_limits(per_minute, quota)
     if patient_access is not None:
         check_patient_access(**asdict(patient_access))
@@ -329,7 +329,7 @@ async def end_tokens(connection: Any, client_id: str, held: Any, now: datetime) 
 
 
 async def end_access_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
-    """Always later than before, whatever this node's clock says: tokens are compared with it exactly."""
+    """Ends every access token issued before now. The stored time always grows, whatever this node's clock says."""
     before = held["tokens_not_before"]
     later = now if before is None else max(now, before + timedelta(microseconds=1))
     await connection.execute("UPDATE client SET tokens_not_before = $2 WHERE client_id = $1", client_id, later)

@@ -55,7 +55,7 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
 
 
 def check_patient_access(**limits: int | None) -> None:
-    """Each by its field of `PatientAccess`; None follows the practice."""
+    """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
     for field, name, most in (
         ("patients_per_hour", "budget of patients an hour", _LARGEST_BUDGET),
         ("patients_per_day", "budget of patients a day", _LARGEST_BUDGET),

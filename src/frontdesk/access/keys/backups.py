@@ -11,7 +11,7 @@ _BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
 def read_backup_keys(settings: Settings) -> list[BackupKeys]:
-    """One for each secret, newest first."""
+    """Derives the keys of backups from each secret, newest first."""
     return [
         BackupKeys(
             identity=pyrage.x25519.Identity.from_str(_age_identity(derive(secret, b"frontdesk backup encryption"))),

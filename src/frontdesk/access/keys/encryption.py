@@ -57,7 +57,7 @@ class KeyCipher:
 
 
 def load_secret_key(settings: Settings) -> KeyCipher:
-    """From FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created.
+    """Loads the secret key from FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created.
 
     `frontdesk.access.keys.ring.fitting_cipher` creates none for a database that already has keys.
     """

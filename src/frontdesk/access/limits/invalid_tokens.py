@@ -23,7 +23,7 @@ class InvalidTokens:
         self.total = 0
 
     def count(self, address: str) -> None:
-        """Problem `rate_limited` if there were too many in this minute."""
+        """Counts a call with an invalid token. Raises `rate_limited` if the address sent too many in this minute."""
         self.total += 1
         network, now = network_of(address), time.monotonic()
         began, calls = self._minutes.get(network) or (now, 0)

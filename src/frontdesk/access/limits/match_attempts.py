@@ -15,7 +15,7 @@ from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.store.database import Database
 
-PERSONS = 20  # an agent may miss this many persons in an hour as often as one person
+PERSONS = 20  # in an hour an agent may fail this many times as often over all persons as for one
 _HASH_BYTES = 16
 _COUNT = "SELECT * FROM count_match($1, $2, $3, $4, $5, $6, $7, $8)"
 _DETAILS = {

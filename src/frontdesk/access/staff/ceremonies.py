@@ -40,7 +40,7 @@ _UNREADABLE = (
 
 
 class PasskeyRefused(Exception):  # noqa: N818 - an answer
-    """The browser's answer proves nothing."""
+    """The browser's answer does not prove who signs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class Claim(NamedTuple):
 def registration_options(
     party: RelyingParty, challenge: bytes, staff_id: str, label: str, name: str, known: Sequence[bytes]
 ) -> str:
-    """For a discoverable passkey that verifies its user. An authenticator that holds one of `known` refuses."""
+    """Builds the options for registering a discoverable passkey that verifies its user.
+
+    An authenticator that already holds one of the `known` passkeys refuses.
+    """
     return options_to_json(
         webauthn.generate_registration_options(
             rp_id=party.id,

@@ -11,7 +11,8 @@ class RelyingParty(NamedTuple):
 
 
 def relying_party_of(public_url: str) -> RelyingParty | None:
-    """None where browsers have no passkeys: at an IP address, and over http except on localhost."""
+    """The relying party of an address. None where browsers have no passkeys: at an IP address, and over http except on
+    localhost."""
     parts = urlsplit(public_url)
     host = parts.hostname or ""
     is_local = host == "localhost" or host.endswith(".localhost")

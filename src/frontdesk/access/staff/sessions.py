@@ -92,7 +92,7 @@ class StaffSession(StaffMember):
 
     @property
     def idle(self) -> timedelta:
-        """Without use for so long, the session is locked, or ends if the staff member has no PIN."""
+        """How long the session may be unused until it is locked, or ends if the staff member has no PIN."""
         return IDLE if self.lock_after_minutes is None else timedelta(minutes=self.lock_after_minutes)
 
     def is_open(self, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""An absence of a provider and the appointments in its time: what is stored, and what it means beside the calendar."""
+"""An absence of a provider and the appointments in its time: what is stored, and how it relates to the calendar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ def place_before(absence: Absence, entry: AbsenceEntry) -> str:
 
 
 def place_wanted(absence: Absence, entry: AbsenceEntry, slot_ids: SlotIds) -> str | None:
-    """Where the choice would bring it."""
+    """Where the choice would move the appointment, as a text to compare; None if the slot id is not valid."""
     if entry.choice == "cancel":
         return _CANCELLED
     if entry.choice == "back":

@@ -96,7 +96,7 @@ class AbsenceStore:
         return None if row is None else from_row(Absence, row)
 
     async def current(self, context: ActionContext, first: date, last: date) -> list[Absence]:
-        """Those on these days that were not undone."""
+        """The absences on these days that were not undone."""
         days = (datetime.combine(first, time()), datetime.combine(last + timedelta(days=1), time()))
         async with self.database.transaction(context.practice_id) as connection:
             rows = await connection.fetch(_CURRENT, context.practice_id, *days)
@@ -125,7 +125,7 @@ class AbsenceStore:
         context.seal_soon()
 
     async def take_back(self, context: ActionContext, absence: Absence, appointment_id: str | None) -> None:
-        """With None, all of them: the absence ends."""
+        """Marks a reassignment as taken back. Without an appointment id, takes back all and ends the absence."""
         practice_id, absence_id = context.practice_id, absence.absence_id
         async with self.database.transaction(practice_id) as connection:
             if appointment_id is None:

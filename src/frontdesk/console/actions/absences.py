@@ -78,7 +78,7 @@ class Absences:
         return await self.store.start(context, away, found)
 
     async def current(self, context: ActionContext, first: date, last: date) -> list[Absence]:
-        """Those on these days that were not undone."""
+        """The absences on these days that were not undone."""
         return await self.store.current(context, first, last)
 
     async def read(

@@ -34,7 +34,7 @@ class AppliedOverride:
 async def overrides_of(
     database: Database, practice_id: int, appointment_ids: Iterable[str]
 ) -> dict[str, list[AppliedOverride]]:
-    """By appointment, oldest first. The caller records that they are shown."""
+    """The overrides of each appointment, oldest first. The caller records that they are shown."""
     wanted = list(appointment_ids)
     rows = await database.fetch(_LIST, practice_id, wanted) if wanted else []
     actors = await actors_of(database, practice_id, {row["staff_id"] for row in rows}) if rows else {}

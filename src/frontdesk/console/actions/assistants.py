@@ -50,7 +50,7 @@ class Assistants:
         return await list_connections(self.database, context.practice_id, context.now, staff_id=only_of)
 
     async def one(self, context: ActionContext, client_id: str) -> Connection | None:
-        """None if the client is not an assistant."""
+        """The connection of a client; None if the client is not an assistant."""
         only_of = self._only_of(context)
         found = await list_connections(
             self.database, context.practice_id, context.now, staff_id=only_of, client_id=client_id

@@ -84,7 +84,7 @@ class Calendar:
         known: str | None = None,
         known_columns: frozenset[str] = frozenset(),
     ) -> CalendarView | None:
-        """None if the view still has the tag `known`. Columns whose tags are known are not shown again."""
+        """Reads the calendar. None if the view still has the tag `known`; columns with known tags are left out."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)

@@ -39,7 +39,7 @@ class Preferences:
     database: Database
 
     async def read(self, context: ActionContext, directory: Directory) -> CalendarPreferences:
-        """Without providers and visit types that the practice no longer has."""
+        """Reads the preferences, without providers and visit types that the practice no longer has."""
         stored = await self.database.fetchval(_READ, context.staff.staff_id)
         return CalendarPreferences() if stored is None else _checked(orjson.loads(stored), directory)
 

@@ -43,7 +43,7 @@ class Progress:
 
     @property
     def has_hours(self) -> bool:
-        """True for a FHIR server, which has its own hours."""
+        """Whether a provider has hours. Always true with a FHIR server, which keeps them itself."""
         return self.system == "fhir" or self.providers_with_hours > 0
 
     @property

@@ -19,7 +19,7 @@ class Overrides:
     appointments: Appointments
 
     async def offered(self, context: ActionContext) -> bool:
-        """Only where the practice keeps its own calendar."""
+        """Whether staff can book against the rules: only where the practice keeps its own calendar."""
         return Capability.OVERRIDE in (await self.engine.systems(context.staff.caller())).capabilities
 
     async def broken_rules(

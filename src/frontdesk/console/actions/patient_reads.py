@@ -74,14 +74,14 @@ class PatientReads:
     database: Database
 
     async def of_clients(self, context: ActionContext) -> dict[str, ClientReads]:
-        """By client id."""
+        """What each client read of patients, by client id."""
         context.require("admin")
         async with self.database.transaction(context.practice_id) as connection:
             rows = await connection.fetch(_READS + " ORDER BY c.name", context.practice_id, context.now)
         return {row["client_id"]: ClientReads(**row) for row in rows}
 
     async def of_client(self, context: ActionContext, client_id: str) -> ClientReads:
-        """With the persons that it failed to match most often."""
+        """What one client read of patients, with the persons that it failed to match most often."""
         context.require("admin")
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(

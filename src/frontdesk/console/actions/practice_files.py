@@ -78,7 +78,7 @@ class PracticeFiles:
         return OpenedPractice(stored.version, active_only(stored.directory), stored.directory, document, today)
 
     async def export(self, context: ActionContext, *, as_json: bool) -> str:
-        """Without patients: those are exported on the command line only."""
+        """Exports the practice without patients, who are exported on the command line only."""
         context.require("admin")
         file = await export_practice(self.database, context.staff.practice_slug, with_patients=False)
         assert file is not None
@@ -86,7 +86,7 @@ class PracticeFiles:
         return dump_json(file) if as_json else dump(file)
 
     async def preview(self, context: ActionContext, text: str, *, prune: bool) -> Preview:
-        """Raises PracticeFileError with every fault."""
+        """Shows what a file would change. Raises PracticeFileError with every fault."""
         context.require("admin")
         stored, file = await self._judged(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]

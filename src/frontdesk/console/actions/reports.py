@@ -85,7 +85,7 @@ class Tally:
 
     @property
     def median_lead(self) -> int | None:
-        """In days."""
+        """The median time between booking and visit, in days; None without bookings."""
         half, seen = self.lead_days.total() / 2, 0
         for days in sorted(self.lead_days):
             seen += self.lead_days[days]

@@ -86,7 +86,7 @@ class Staff:
         return member, link_address(self.public_url, token)
 
     async def change(self, context: ActionContext, staff_id: str, change: str) -> None:
-        """`change` is disable, enable, remove, staff or admin."""
+        """Changes another staff member. `change` is disable, enable, remove, staff or admin."""
         await self.one(context, staff_id)
         _refuse_self(context, staff_id)
         check = partial(context.hold, role="admin", others=[staff_id])

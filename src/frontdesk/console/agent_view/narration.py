@@ -1,4 +1,4 @@
-"""The text beside each step: what the agent knows now, what it says to the caller, what it must never do."""
+"""The text next to each step: what the agent knows now, what it says to the caller, what it must never do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def before(operation: Operation, *, confirming: bool) -> str:
 
 
 def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
-    """`resent`: the same write was sent twice."""
+    """Narrates the step after its answer. `resent`: the same write was sent twice."""
     document = answer if isinstance(answer, dict) else {}
     code = document.get("code")
     if code == "confirmation_required":

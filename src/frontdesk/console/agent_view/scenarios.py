@@ -131,7 +131,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 def scenarios() -> dict[str, Scenario]:
-    """By key, in the language of the request."""
+    """All scenarios by key, in the language of the request."""
     return {
         key: replace(
             scenario,

@@ -44,8 +44,11 @@ async def lay_out(
     *,
     hours_known: bool,
 ) -> CalendarView:
-    """All locations share a zone. No provider ids are all. `against_rules` has the rules that staff set aside, by
-    appointment. Without known hours nothing is shaded, and all their providers are shown."""
+    """Places appointments and holds in the columns of the calendar. All locations share a zone.
+
+    Without provider ids all providers are shown. `against_rules` has the rules that staff set aside, by appointment.
+    Without known hours nothing is shaded, and all providers of the locations are shown.
+    """
     name = locations[0].time_zone
     minute = minute_of(now)
     today = local_date(minute, name)

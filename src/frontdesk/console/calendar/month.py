@@ -28,7 +28,7 @@ class MonthDay:
 
     @property
     def step(self) -> int:
-        """From 0 to FULL_STEPS; 0 only for an empty day."""
+        """How full the day is, in steps from 0 to FULL_STEPS; 0 only for an empty day."""
         return min(FULL_STEPS, -(-self.percent * FULL_STEPS // 100))
 
 

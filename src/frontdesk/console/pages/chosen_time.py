@@ -41,7 +41,7 @@ class ChosenTime:
 
     @property
     def occurrences(self) -> list[tuple[str, str]]:
-        """To choose from where the day has the time twice: what forms send, and the name of the zone."""
+        """The choices where the day has the time twice: the value that a form sends, and the name of the zone."""
         return occurrence_choices(self.day, self.clock, self.location)
 
     def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
@@ -53,7 +53,7 @@ class ChosenTime:
 
     @property
     def fields(self) -> dict[str, str]:
-        """As forms carry it."""
+        """The time as the fields of a form."""
         place = {"provider": str(self.provider.id), "location": str(self.location.id)}
         return {**place, "date": self.day.isoformat(), "time": clock_field(self.start)}
 
@@ -224,7 +224,7 @@ def all_visits(directory: Directory) -> list[tuple[str, Procedure, VisitType]]:
 
 
 def chosen_time(directory: Directory, given: Mapping[str, str]) -> ChosenTime:
-    """Raises Problem where the practice has nothing of the kind."""
+    """Reads the chosen time from a request. Raises Problem if the practice has no such provider, location or visit."""
     provider = directory.providers.get(read_id(given.get("provider", "")) or -1)
     location = directory.locations.get(read_id(given.get("location", "")) or -1)
     if provider is not None and location is None:
@@ -239,7 +239,7 @@ def chosen_time(directory: Directory, given: Mapping[str, str]) -> ChosenTime:
 
 
 def read_clock(text: str, occurrence: str = "") -> time | None:
-    """A time as forms carry it, or as it was typed beside the choice of its occurrence."""
+    """A time as forms carry it, or as it was typed together with the choice of its occurrence."""
     typed, second, rest = text.partition(SECOND)
     try:
         clock = time.fromisoformat(typed)

@@ -27,7 +27,7 @@ def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
 
 
 def require_own_calendar(opened: OpenedPractice) -> None:
-    """Before a record is added or removed: a FHIR server has to know it, too."""
+    """Refuses to add or remove a record of a practice on a FHIR server, which has to know it, too."""
     if not opened.directory.practice.keeps_own_calendar:
         raise Problem("capability_not_supported", NOT_HERE)
 

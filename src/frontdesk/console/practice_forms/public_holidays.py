@@ -25,7 +25,7 @@ def countries() -> Choices:
 
 @cache
 def countries_in(language: str) -> Choices:
-    """With their names in a language."""
+    """The countries, with their names in a language."""
     if language == SOURCE:
         return countries()
     from babel import Locale
@@ -36,7 +36,7 @@ def countries_in(language: str) -> Choices:
 
 
 def regions(country: str) -> Choices:
-    """Of a country that `countries` lists."""
+    """The regions of a country that `countries` lists."""
     kind = _kind(country)
     names = {code: name for name, code in getattr(kind, "subdivisions_aliases", {}).items()}
     return sorted(((code, names.get(code, code)) for code in kind.subdivisions), key=lambda each: each[1])
@@ -44,7 +44,7 @@ def regions(country: str) -> Choices:
 
 @lru_cache(maxsize=100)
 def public_holidays(country: str, region: str, year: int, language: str) -> list[tuple[date, str]]:
-    """By date, with names in the language, else in English, where the library has them."""
+    """The public holidays by date, with names in the language, else in English, where the library has them."""
     from holidays import country_holidays
 
     known = _kind(country).supported_languages

@@ -136,7 +136,7 @@ PROCEDURE = (
 
 
 def fields_for(fields: Sequence[Field], practice: Practice) -> list[Field]:
-    """Those that have an effect in this practice, in the language of the request."""
+    """The fields that have an effect in this practice, in the language of the request."""
     return [_shown(field) for field in fields if practice.keeps_own_calendar or not field.own_calendar]
 
 

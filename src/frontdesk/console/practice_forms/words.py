@@ -50,7 +50,7 @@ Difference = tuple[str | DayAt, Sequence[str], Sequence[str]]  # label, before a
 
 
 def changes_of(before: Directory, after: Directory) -> list[RecordChange]:
-    """Both without inactive records."""
+    """The changes between two directories that contain no inactive records."""
     formats = TimeFormats.of(before.practice)
     found = [_record(before.practice.name, _practice(before.practice), _practice(after.practice))]
     found += _records(before.locations, after.locations, lambda record, _: _location(record, formats), before, after)

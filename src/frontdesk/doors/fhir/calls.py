@@ -42,7 +42,7 @@ class Calls:
         await self._engine.admit(self._call(operation, {}))
 
     async def admit_again(self) -> None:
-        """After the body, which may have taken its time."""
+        """Checks the caller again after the body, which may have taken its time."""
         assert self.operation is not None, "admit comes first"
         look_up_again(self._http, self._engine.authenticator)
         await self.admit(self.operation)

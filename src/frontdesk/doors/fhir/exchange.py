@@ -41,7 +41,7 @@ class Exchange:
         self.negotiate()
 
     def negotiate(self) -> None:
-        """`_format` takes precedence over Accept."""
+        """Chooses the format of the answer. `_format` takes precedence over Accept."""
         wanted = next((text for name, text in self.query() if name == "_format" and text), None)
         accept = self.http.headers.get(b"accept", b"").strip()
         if wanted is not None:

@@ -80,7 +80,7 @@ class Elicitation:
         return self._engine.cursors(caller.practice_id).encode([purpose, caller.client_id], [value])
 
     def verified(self, purpose: str, caller: Caller, text: Any) -> str | None:
-        """None for a text that was altered, or made for another client or purpose."""
+        """The content of a signed text. None if it was altered, or made for another client or purpose."""
         if not isinstance(text, str):
             return None
         found = self._engine.cursors(caller.practice_id).decode([purpose, caller.client_id], text)

@@ -1,4 +1,4 @@
-"""Kept HTTP/1.1 connections to receivers, each for one host name at one address."""
+"""Keep-alive HTTP/1.1 connections to receivers, each for one host name at one address."""
 
 import asyncio
 import ssl

@@ -47,7 +47,7 @@ class TableData:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a database holds beside its rows, in one snapshot."""
+    """What a database holds in addition to its rows, in one snapshot."""
 
     migrations: dict[int, str]
     """Numbers and checksums."""

@@ -61,7 +61,7 @@ class FhirSystems:
         return FhirSystem(upstream, stored.version, practice, self.reconciler.schedule)
 
     def condition(self, practice_id: int) -> Condition | None:
-        """None if this process has not called the practice's FHIR server yet."""
+        """The connection to the practice's FHIR server; None if this process has not called it yet."""
         known = self._upstreams.get(practice_id)
         if known is None:
             return None

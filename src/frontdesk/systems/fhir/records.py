@@ -88,7 +88,7 @@ class Records:
         return [_record(row) for row in rows]
 
     async def known_to(self, client_id: str, patient_ids: Sequence[str]) -> set[str]:
-        """Those of the patients that the client has matched, created or booked."""
+        """The patients among these that the client has matched, created or booked."""
         [row] = await self._fetch("SELECT known_to($1, $2, $3) AS known", client_id, list(patient_ids))
         return set(row["known"])
 
@@ -117,7 +117,7 @@ class Records:
     async def begin(
         self, write: PendingWrite, change: RecordChange, record: WriteRecord, until: datetime
     ) -> tuple[str, Mapping[str, Any] | None]:
-        """`begun` or `begun again` if the write may be sent, or its outcome and result if not."""
+        """Stores a write. Returns `begun` or `begun again` if it may be sent, else its outcome and result."""
         intent = record.intent
         sql = (
             "SELECT * FROM begin_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"

@@ -77,7 +77,7 @@ class Upstream:
 
     @property
     def server(self) -> ServerCapabilities:
-        """Raises SystemUnavailable until the server has said how it schedules: a guess could hide all open times."""
+        """What the server can do. Raises SystemUnavailable until it has said so: a guess could hide all open times."""
         if self._server is None:
             raise copy(self._unread)
         return self._server

@@ -61,7 +61,7 @@ class OpenWeeks:
         return sum(map(_week_size, self.starts.values()))
 
     def without(self, weeks: Set[int], begin: int) -> "OpenWeeks":
-        """Those that end after `begin`."""
+        """The open starts without those of `weeks` and of weeks before `begin`."""
         past, length = begin // _WEEK_MINUTES, len(self.times) * _WEEK_MINUTES
         starts = {week: starts for week, starts in self.starts.items() if week >= past and week not in weeks}
         cuts = [week * length for week in weeks if (week + 1) * length > self.none_from]

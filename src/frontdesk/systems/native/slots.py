@@ -85,7 +85,8 @@ class NativeSlots:
         raise SystemUnavailable
 
     def judge(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
-        """The slot beside its provider's appointments; None if the practice does not have what the slot id names."""
+        """The state of a slot, given what takes its provider's time. None if the practice does not have what the slot
+        id names."""
         found = named(stored.directory, slot)
         if found is None:
             return None

@@ -19,7 +19,7 @@ _COMMIT = "SELECT outcome FROM commit_write($1, NULL, $2, $3, $4, 'cancel_appoin
 
 
 async def upcoming_appointments(connection: Any, practice_id: int, now: datetime) -> list[Appointment]:
-    """Those that patients still expect, by their start."""
+    """The appointments that patients still expect, by their start."""
     found = await connection.fetch(_UPCOMING, practice_id, now, list(CANCELLABLE))
     return [rows.appointment(row) for row in found]
 
@@ -27,7 +27,7 @@ async def upcoming_appointments(connection: Any, practice_id: int, now: datetime
 async def cancel_appointments(
     connection: Any, practice_id: int, appointment_ids: Iterable[str], reason: str, audit: AuditContext
 ) -> None:
-    """With an audit record and an event each, as cancel_appointment does."""
+    """Cancels appointments, with an audit record and an event each, as cancel_appointment does."""
     ids = list(appointment_ids)
     # All of them before the first change locks its provider's calendar, as writes of clients do.
     await connection.execute(_LOCK, practice_id, ids)

@@ -1,4 +1,4 @@
-"""What a write over FHIR says beside its resource: preconditions, confirmation, identifiers, preferred answer."""
+"""What a write over FHIR says apart from its resource: preconditions, confirmation, identifiers, preferred answer."""
 
 import hashlib
 import re

@@ -102,7 +102,7 @@ class PracticeMap:
         return (provider.id, places[0]) if places else None
 
     def appointment(self, resource: Resource, local_id: str, patient_id: str, facts: Facts) -> Appointment | None:
-        """None for an appointment that cannot be mapped to the directory."""
+        """Converts an Appointment; None if it cannot be mapped to the directory."""
         service, place, status = self.service_of(resource), self.place_of(resource), self.status(resource)
         starts, ends = instant(resource.get("start")), instant(resource.get("end"))
         if service is None or place is None or status is None or starts is None:
@@ -291,7 +291,7 @@ def actors(resource: Resource) -> list[Any]:
 
 
 def attending(resource: Resource) -> list[str]:
-    """Those who take part and have not declined."""
+    """References to those who take part and have not declined."""
     return references([each.get("actor") for each in listed(resource.get("participant")) if not _has_declined(each)])
 
 

@@ -44,7 +44,7 @@ def inside(resource: Resource, key: str) -> Resource:
 
 
 def relative(reference: Any) -> str | None:
-    """`Patient/1` for a Reference, relative or absolute; None if it refers to no record."""
+    """The relative form of a Reference, such as `Patient/1`; None if it refers to no record."""
     text = reference.get("reference") if isinstance(reference, Mapping) else None
     found = _REFERENCE.search(text) if isinstance(text, str) else None
     return found[1] if found else None
@@ -61,7 +61,7 @@ def listed(values: Any) -> list[Any]:
 
 
 def instant(text: Any) -> datetime | None:
-    """None for a date without a time, or anything else that is no instant."""
+    """Reads an instant; None for a date without a time, or anything else."""
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
         return None
     try:

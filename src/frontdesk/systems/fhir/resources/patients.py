@@ -14,7 +14,7 @@ _PREFERRED_PHONES = ("mobile", "home")
 
 
 def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Patient | None:
-    """None for a record without a name or a complete date of birth."""
+    """Converts a Patient; None if it has no name or no complete date of birth."""
     name, dob = _name(resource), _birth_date(resource)
     if name is None or dob is None:
         return None

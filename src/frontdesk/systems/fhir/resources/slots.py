@@ -136,8 +136,8 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
 
 
 def slot(resource: Resource, held: Claims = NO_CLAIMS) -> Slot | None:
-    """None for a slot that does not start and end on whole minutes. One in `held` is free while it has no other claim:
-    it is ours."""
+    """Reads a Slot; None if it does not start and end on whole minutes. One in `held` is ours, and free while it has no
+    other claim."""
     schedule = relative(resource.get("schedule"))
     starts, ends = minute(resource.get("start")), minute(resource.get("end"))
     if schedule is None or starts is None or ends is None or ends <= starts:

@@ -20,7 +20,7 @@ class Breaker:
         self._open_until = 0.0
 
     def admit(self) -> None:
-        """Raises SystemUnavailable while requests are paused."""
+        """Lets a request through. Raises SystemUnavailable while requests are paused."""
         now = self._monotonic()
         if now < self._open_until:
             raise SystemUnavailable(max(1, ceil(self._open_until - now)))

@@ -27,7 +27,7 @@ class Deadline:
         return self.remaining(write=write) >= (self._reserve / 2 if write else 0)
 
     def check(self, *, write: bool) -> None:
-        """Raises SystemUnavailable if it is too late to begin."""
+        """Checks that there is time for a request. Raises SystemUnavailable if it is too late to begin."""
         if not self.allows(write=write):
             raise SystemUnavailable
 

@@ -15,7 +15,7 @@ from frontdesk.systems.port import SystemUnavailable
 
 
 class OperationSteps:
-    """The requests of one write, beside its other steps."""
+    """The requests of one write by `$book` and `$cancel`, in addition to its other steps."""
 
     def __init__(self, client: FhirClient, deadline: Deadline, write: PendingWrite, steps: WriteSteps) -> None:
         self._client = client

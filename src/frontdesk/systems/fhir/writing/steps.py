@@ -136,7 +136,7 @@ class WriteSteps:
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
     def watch(self, kind: str) -> None:
-        """Has a record undone that is created late."""
+        """Makes sure that a record of this kind is undone if it is created late."""
         self.releases.append({"watch": kind, "cancels": self._cancels})
 
     async def created_unheard(self, kind: str, lost: AnswerLost) -> Resource:
@@ -151,7 +151,7 @@ class WriteSteps:
         raise self.unanswered(lost) from lost
 
     async def adopt(self, stored: Resource) -> Resource:
-        """Marks a record as ours that an earlier attempt of the same intent created."""
+        """Marks a record that an earlier attempt of the same intent created as ours."""
         if self._write.id in identifier_values(stored, CLAIMS):
             return stored
         marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
@@ -197,8 +197,10 @@ class WriteSteps:
         raise self.unanswered(lost) from lost
 
     async def fence(self, reference: str) -> bool:
-        """Gives the record another version, so that a change of it which is still on its way fails. False if it has
-        changed meanwhile or cannot be written."""
+        """Gives the record a new version, so that a change that is still on its way fails.
+
+        False if the record has changed meanwhile or cannot be written.
+        """
         now = await self._client.read(self._deadline, reference)
         if now is None:
             return True
@@ -232,7 +234,8 @@ class WriteSteps:
             yield attempt
 
     def unanswered(self, lost: AnswerLost) -> Exception:
-        """Nothing was found: final if the server answered with a failure, otherwise the request may still arrive."""
+        """How a write ends whose record was not found: declined or unavailable if the server answered with a failure.
+        Otherwise it stays open, because the request may still arrive."""
         if lost.reason:
             return Stopped(WriteOutcome("declined", reason=lost.reason))
         unavailable = SystemUnavailable(lost.retry_after)
