@@ -5,7 +5,7 @@ umask 077
 cd "${BACKUPS:-/backups}"
 while true; do
     name=frontdesk-$(date -u +%Y-%m-%d-%H%M%S).dump
-    # A dump has its name only when it is whole.
+    # A dump gets its final name only when it is complete.
     if pg_dump --format=custom --file="$name.part" && pg_restore --list "$name.part" >/dev/null; then
         mv "$name.part" "$name"
         find . -name 'frontdesk-*.dump' -mtime +30 -delete

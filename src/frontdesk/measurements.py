@@ -60,7 +60,7 @@ def measure_service(metrics: Metrics, service: Measured, background: Background)
     _measure_outside(metrics, service.webhooks, service.fhir)
     _measure_background(metrics, background)
     altered = service.audit_heads.altered
-    about = "Practices whose audit trail no longer fits what was signed."
+    about = "Practices whose audit trail no longer matches what was signed."
     metrics.add_gauge("frontdesk_audit_altered_trails", about, (), lambda: {(): len(altered)}, "livemax")
 
 

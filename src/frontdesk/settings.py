@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     trusted_proxies: _Networks = ()
     """Addresses or networks, separated by commas, whose X-Forwarded-For is trusted. Absent: none."""
     connections_per_address: Annotated[int, _between(1, 1_000_000)] = 1000
-    """How many connections an address may have open to a worker; trusted proxies as many as they like."""
+    """How many connections an address may have open to a worker; trusted proxies have no limit."""
     metrics_token: _Token | None = Field(default=None, repr=False)
     """Opens /metrics to callers that send it as a bearer token. Absent: there is no /metrics."""
     otlp_endpoint: _WebUrl | None = None
