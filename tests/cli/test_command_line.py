@@ -66,7 +66,7 @@ def test_an_unknown_variable_is_bad_input_and_names_the_closest(line: CommandLin
     ("url", "status", "sentence"),
     [
         ("localhost/frontdesk", 2, "FRONTDESK_DATABASE_URL must start with postgresql:// or postgres://."),
-        ("postgresql://localhost:port/x", 1, "The database of FRONTDESK_DATABASE_URL has an invalid address: a valid"),
+        ("postgresql://localhost:port/x", 1, "The database of FRONTDESK_DATABASE_URL has no valid address: it looks"),
         ("postgresql://me:hush@127.0.0.1:1/x", 1, "The database of FRONTDESK_DATABASE_URL cannot be reached (conn"),
         ("postgresql://me:hush@nowhere.invalid/x", 1, "The database of FRONTDESK_DATABASE_URL cannot be reached ("),
     ],

@@ -250,9 +250,7 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
             "database."
         ) from None
     except (pg.ClientConfigurationError, ValueError):
-        raise CommandError(
-            f"{where} has an invalid address: a valid one looks like postgresql://user@host:5432/name."
-        ) from None
+        raise CommandError(f"{where} has no valid address: it looks like postgresql://user@host:5432/name.") from None
     except SessionRefused as error:
         raise CommandError(str(error)) from None
     except (pg.ProtocolViolationError, pg.InvalidSQLStatementNameError, pg.DuplicatePreparedStatementError):

@@ -69,7 +69,7 @@ def _restored(args: argparse.Namespace, settings: "Settings") -> dict[str, Any]:
 
     staging = settings.data_dir / _STAGING
     if staging.exists():
-        raise BadInput(f"{staging} is under way, or left from a restore that was interrupted: remove it then.")
+        raise BadInput(f"{staging} exists: another restore is running, or one was interrupted: then remove it.")
     if any(path != settings.secret_key_file for path in settings.data_dir.iterdir()):
         raise BadInput(
             f"The data directory {settings.data_dir} is not empty: restore into a new one, named by FRONTDESK_DATA_DIR."

@@ -46,7 +46,7 @@ _NOT_EXECUTED = (
 _NOT_SENT = (pg.InterfaceError, pg.ReadOnlySQLTransactionError)
 # The connection was lost, or time ran out, while the statement ran.
 _LOST = (pg.PostgresConnectionError, pg.AdminShutdownError, pg.CrashShutdownError, pg.InternalClientError, OSError)
-# Told by a server that reached another one in vain, never by a lost connection of ours.
+# Reported by a server that could not reach another one, never by a lost connection of ours.
 _PART = pg.ConnectionFailureError
 # Rolled back: row-level security found no practice, because Citus is moving its shard to another worker.
 _MISROUTED = pg.UndefinedObjectError
