@@ -10,8 +10,8 @@ from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import version_of
-from frontdesk.systems.fhir.resources.outcomes import refusal_reason
 from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
+from frontdesk.systems.fhir.resources.refusals import refusal_reason
 from frontdesk.systems.fhir.resources.slots import calendars, slot
 
 Resource = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import instant, minute, relative, with_identifier
-from frontdesk.systems.fhir.resources.outcomes import DECLINED, refusal_reason
+from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
 from tests.fhir.practice import VISITS
 
 Resource = dict[str, Any]

@@ -77,14 +77,14 @@ class NativeSlots:
             version = await reads.read(slot.start, end, end) or stored.version
             if version == stored.version:
                 calendar, begin = reads.calendars[slot.provider_id], slot.start - LONGEST_APPOINTMENT
-                state = self.judge(slot, stored, now, calendar.busy.starting(begin, end))
+                state = self.compute_state(slot, stored, now, calendar.busy.starting(begin, end))
                 if state is not None and not state.available and calendar.has_holds:
-                    unheld = self.judge(slot, stored, now, calendar.appointments.starting(begin, end))
+                    unheld = self.compute_state(slot, stored, now, calendar.appointments.starting(begin, end))
                     state = replace(state, held=unheld is not None and unheld.available)
                 return state, Versions(version, reads.changes)
         raise SystemUnavailable
 
-    def judge(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
+    def compute_state(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
         """The state of a slot, given what takes its provider's time. None if the practice does not have what the slot
         id names."""
         found = named(stored.directory, slot)

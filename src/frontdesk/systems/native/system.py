@@ -90,7 +90,7 @@ class NativeSystem:
     ) -> BookingCheck | None:
         row = await self._booking_state(slot, patient_id, now, hold_id if moved is None else moved.id)
         stored = await self._stored(row["version"])
-        slot_state = self._slots.judge(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
+        slot_state = self._slots.compute_state(slot, stored, now, Busy(row["starts"], row["ends"], row["lanes"]))
         if slot_state is None:
             return None
         return BookingCheck(slot_state, row["patient_seen"], row["patient_busy"])
@@ -138,7 +138,7 @@ class NativeSystem:
 
     async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
         stored = await self._unless_unavailable(self._stored(self._known_version))
-        return self._slots.judge(slot, stored, now, _NOT_BUSY)
+        return self._slots.compute_state(slot, stored, now, _NOT_BUSY)
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         wanted = spelling_key(first_name, last_name)

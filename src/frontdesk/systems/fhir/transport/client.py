@@ -13,7 +13,7 @@ import httpx
 import orjson
 
 from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, reference_of, version_of
-from frontdesk.systems.fhir.resources.outcomes import DECLINED, refusal_reason
+from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
 from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, returned
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.transport.exchange import JSON, Exchange, Request

@@ -30,8 +30,8 @@ from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.client import Made
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing.endings import executed, result, subjects
 from frontdesk.systems.fhir.writing.operations import OperationSteps
+from frontdesk.systems.fhir.writing.outcomes import executed, result, subjects
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
