@@ -190,7 +190,7 @@ REQUEST_ID = "0af7651916cd43dd8448eb211c80319c"
 
 
 def note(requests: RequestLog, **changed: Any) -> None:
-    requests.record(request_labels(**REQUEST | changed), 1.23456, REQUEST_ID)
+    requests.report(request_labels(**REQUEST | changed), 1.23456, REQUEST_ID)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ async def test_the_short_way_writes_what_the_long_way_writes(lines: tuple[Lines,
     unknown = request_labels(**REQUEST | {"operation": None, "client_id": None, "method": "\ud800"})
     for labels, request_id in ((request_labels(**REQUEST), REQUEST_ID), (unknown, None)):
         log_line(labels, 1.23456, request_id)
-        request_lines(handler).record(labels, 1.23456, request_id)
+        request_lines(handler).report(labels, 1.23456, request_id)
         handler.flush()
         long, short = kept.lines[-2:]
         earlier, later = (datetime.fromisoformat(line.pop("at")) for line in (long, short))
@@ -269,7 +269,7 @@ from frontdesk.logs import configure_logging, request_labels
 requests = request_lines(configure_logging("info"))
 async def main():
     for number in range(250):
-        requests.record(request_labels("rest", None, None, None, None, "GET", number, None), 0.0, None)
+        requests.report(request_labels("rest", None, None, None, None, "GET", number, None), 0.0, None)
 asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ import httpx
 
 import frontdesk
 from frontdesk.console.domain_texts import FIELD_FAULTS, field_fault, translated
-from frontdesk.console.language import spoken
+from frontdesk.console.language import use_language
 from frontdesk.domain.booking_rules import BrokenRule
 
 
@@ -17,7 +17,7 @@ def test_sentences_are_translated_with_their_numbers_and_names() -> None:
     broken = BrokenRule(
         "procedure", "%(provider)s does not perform %(procedure)s.", {"provider": "A", "procedure": "B"}
     )
-    with spoken("es"):
+    with use_language("es"):
         assert translated(name) == "El nombre de un cliente es una línea de 1 a 100 caracteres."
         assert translated("There is no such patient.") == "No existe ese paciente."
         assert translated(broken.sentence, **broken.values) == "A no realiza B."
@@ -28,7 +28,7 @@ def test_sentences_are_translated_with_their_numbers_and_names() -> None:
 
 def test_a_sentence_that_no_catalogue_has_stays_as_it_is() -> None:
     """A scheduling system may give any reason, also one with per cent signs."""
-    with spoken("es"):
+    with use_language("es"):
         for said in ("50 %(s) of 3 places are taken", "%s", "100 %"):
             assert translated(said) == said
             assert field_fault("Nombre", said) == f"Nombre {said}"
@@ -44,7 +44,7 @@ def test_every_reason_for_which_an_operation_declines_is_translated() -> None:
                 if isinstance(parts[0], ast.Constant):
                     texts.add("".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts))
     assert "This began more than 7 minutes ago, and can no longer be booked." in texts
-    with spoken("es"):
+    with use_language("es"):
         assert [text for text in texts if translated(text) == text] == []
 
 

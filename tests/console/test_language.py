@@ -7,7 +7,15 @@ from datetime import date
 import httpx
 import pytest
 
-from frontdesk.console.language import accepted, gettext, language, ngettext, speak, spoken, ungrouped
+from frontdesk.console.language import (
+    gettext,
+    language,
+    negotiate_language,
+    ngettext,
+    set_language,
+    ungrouped,
+    use_language,
+)
 from frontdesk.console.rendering import _templates
 from frontdesk.console.times import TimeFormats
 from tests.console.catalogue import TEMPLATE, read
@@ -42,11 +50,11 @@ PAGES = (
     ],
 )
 def test_the_browser_s_favourite_of_the_offered_languages_is_spoken(header: str, wanted: str) -> None:
-    assert accepted(header) == wanted
+    assert negotiate_language(header) == wanted
 
 
 def test_a_text_that_no_catalogue_has_stays_english() -> None:
-    with spoken("de"):
+    with use_language("de"):
         assert gettext("No catalogue has this, 100 %.") == "No catalogue has this, 100 %."
         assert gettext("No catalogue has %(what)s.", what="this") == "No catalogue has this."
         assert gettext("") == "", "the key of a catalogue's header"
@@ -55,9 +63,9 @@ def test_a_text_that_no_catalogue_has_stays_english() -> None:
 
 
 def test_a_language_that_is_not_offered_is_not_spoken() -> None:
-    with spoken("en"):
-        speak("../../etc/passwd")
-        speak(None)
+    with use_language("en"):
+        set_language("../../etc/passwd")
+        set_language(None)
         assert language() == "en"
     assert language() == "en"
 
@@ -82,7 +90,7 @@ def test_a_language_that_is_not_offered_is_not_spoken() -> None:
     ],
 )
 def test_whole_numbers_are_read_as_the_language_writes_them(chosen: str, text: str, number: int | None) -> None:
-    with spoken(chosen):
+    with use_language(chosen):
         assert ungrouped(text) == number
 
 
@@ -92,7 +100,7 @@ def test_what_a_person_typed_is_escaped_in_every_language() -> None:
         {{ _("<strong>%(done)s</strong> of %(all)s done", done=name, all=1) }}"""
     )
     for chosen in ("en", "de", "es"):
-        with spoken(chosen):
+        with use_language(chosen):
             written = template.render(name='<img src=x onerror="alert(1)">%(first)s')
         assert "<img" not in written
         assert written.count("&lt;img src=x onerror=&#34;alert(1)&#34;&gt;%(first)s") == 3
@@ -101,19 +109,19 @@ def test_what_a_person_typed_is_escaped_in_every_language() -> None:
 
 def test_dates_have_the_names_of_the_language_in_the_order_of_the_practice() -> None:
     day = date(2026, 3, 4)
-    with spoken("de"):
+    with use_language("de"):
         assert TimeFormats().long_day(day) == "Mittwoch, 4. März 2026"
         assert TimeFormats().short_day(day) == "Mi 4. Mär"
         assert TimeFormats(dates="monthFirst").dated(day) == "Mär 4, 2026"
         assert TimeFormats(dates="yearFirst").long_day(day) == "Mittwoch, 2026-03-04"
-    with spoken("es"):
+    with use_language("es"):
         assert TimeFormats().long_day(day) == "miércoles, 4 de marzo de 2026"
 
 
 async def test_pages_have_no_english_sentence_left(world: World, admin: httpx.AsyncClient) -> None:
     await book(await world.client())
     for headers, chosen, pages in ((GERMAN, "de", PAGES), (SPANISH, "es", PAGES[:4])):
-        with spoken(chosen):
+        with use_language(chosen):
             english = [
                 text
                 for text in (message.id for message in read(TEMPLATE))

@@ -34,10 +34,13 @@ def webhooks(measured: "Measured") -> Finding:
     if not any(endpoints.values()):
         return "skipped", "there are no endpoints"
     if measured["outbox_seconds", ""] > _OUTBOX_PATIENCE.total_seconds():
-        waiting, late = counted(int(measured["outbox_events", ""]), "event"), _spoken(measured["outbox_seconds", ""])
+        waiting, late = (
+            counted(int(measured["outbox_events", ""]), "event"),
+            _minutes(measured["outbox_seconds", ""]),
+        )
         return "warning", f"{waiting} not handed over for {late}: is a server running?"
     if measured["webhook_overdue_seconds", ""] > _DELIVERY_PATIENCE.total_seconds():
-        late = _spoken(measured["webhook_overdue_seconds", ""])
+        late = _minutes(measured["webhook_overdue_seconds", ""])
         return "warning", f"the next delivery has been due for {late}: is a server running? Does the endpoint answer?"
     if endpoints["paused"]:
         paused = counted(endpoints["paused"], "endpoint")
@@ -49,7 +52,10 @@ def upstream_writes(measured: "Measured") -> Finding:
     waiting = int(measured["upstream_writes", "leased"] + measured["upstream_writes", "waiting"])
     age = measured["upstream_write_seconds", ""]
     if age > _SETTLING_PATIENCE.total_seconds():
-        return "warning", f"{counted(waiting, 'write')} not settled for {_spoken(age)}: does the FHIR server answer?"
+        return (
+            "warning",
+            f"{counted(waiting, 'write')} not settled for {_minutes(age)}: does the FHIR server answer?",
+        )
     if faulty := int(measured["upstream_faulty_practices", ""]):
         return "warning", f"{counted(faulty, 'practice')} to be corrected: frontdesk practice check says what"
     return "ok", f"{counted(waiting, 'write')} to FHIR servers not settled"
@@ -98,5 +104,5 @@ def traces(settings: "Settings") -> Finding:
     return "ok", f"sent to {settings.otlp_endpoint}"
 
 
-def _spoken(seconds: float) -> str:
+def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes"

@@ -28,8 +28,8 @@ from frontdesk.console.cookies import SESSION, read_cookie
 from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.forms import Form, read_form
-from frontdesk.console.language import accepted, speak, spoken
 from frontdesk.console.language import gettext as _
+from frontdesk.console.language import negotiate_language, set_language, use_language
 from frontdesk.console.navigation import NAV, NOTICES, NavItem
 from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.times import TimeFormats
@@ -190,12 +190,14 @@ class RequestProgress:
     request: ConsoleRequest | None = None
 
 
-def answered(console: Console, path: str, work: Callable[[Request, RequestProgress], Awaitable[Response]]) -> Endpoint:
+def with_error_pages(
+    console: Console, path: str, work: Callable[[Request, RequestProgress], Awaitable[Response]]
+) -> Endpoint:
     """Turns errors into pages, adds the console's headers, and notes the request in the request log. Texts are in the
     language that the browser prefers, until the work knows who asks."""
 
     async def endpoint(request: Request) -> Response:
-        with spoken(accepted(request.headers.get("accept-language", ""))):
+        with use_language(negotiate_language(request.headers.get("accept-language", ""))):
             return await answer(request)
 
     async def answer(request: Request) -> Response:
@@ -214,7 +216,7 @@ def answered(console: Console, path: str, work: Callable[[Request, RequestProgre
             code = fault.code
             response = _problem_page(request, fault, attempt)
         caller = None if attempt.request is None else attempt.request.staff.caller()
-        console.requests.answered(
+        console.requests.record(
             "console", path, caller, request.method, response.status_code, code, began, attempt.request_id
         )
         return with_headers(response, attempt.request_id)
@@ -228,7 +230,7 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         session = await console.staff_sessions.find(token, in_use=page.counts_as_use)
         if session is None:
             return _signed_out(request)
-        speak(session.language)
+        set_language(session.language)
         context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
         attempt.request = ConsoleRequest(request, context, session, console, page)
         _check_role(attempt.request)
@@ -246,7 +248,7 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         with outages_as_problems():
             return await page.handler(attempt.request)
 
-    return answered(console, page.path, visited)
+    return with_error_pages(console, page.path, visited)
 
 
 def _check_address(request: Request) -> None:

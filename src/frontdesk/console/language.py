@@ -42,8 +42,8 @@ def language() -> str:
 
 
 @contextmanager
-def spoken(chosen: str) -> Iterator[None]:
-    """Within it `language` is `chosen`, or what `speak` is called with."""
+def use_language(chosen: str) -> Iterator[None]:
+    """Within it `language` is `chosen`, or what `set_language` is called with."""
     before = _language.set(chosen)
     try:
         yield
@@ -51,13 +51,13 @@ def spoken(chosen: str) -> Iterator[None]:
         _language.reset(before)
 
 
-def speak(chosen: str | None) -> None:
+def set_language(chosen: str | None) -> None:
     """Follows the staff member's own choice; None, or a language that is not offered, changes nothing."""
     if chosen in LANGUAGES:
         _language.set(chosen)
 
 
-def accepted(header: str) -> str:
+def negotiate_language(header: str) -> str:
     """The language that an Accept-Language header likes best of those offered; English if it likes none of them."""
     wanted = []
     for item in header[:_LONGEST].split(","):

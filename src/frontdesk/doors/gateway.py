@@ -167,7 +167,7 @@ class Gateway:
         headers, body = problem_answer(problem, self._settings, None, document=document)
         await send_response(send, request, problem.status, headers, body)
         method, status = request.method, problem.status
-        self._requests.answered("gateway", None, request.caller, method, status, problem.code, request.began, None)
+        self._requests.record("gateway", None, request.caller, method, status, problem.code, request.began, None)
 
     def _find_client(self, scope: Scope) -> None:
         """The nearest address that is not one of our proxies; anything before it may be forged."""

@@ -237,7 +237,7 @@ def with_problems(operation: str, endpoint: Endpoint, settings: Settings, reques
             response = _problem(request, fault, settings)
         client_id = getattr(request.state, "client_id", None)
         labels = request_labels("oauth", operation, None, None, client_id, request.method, response.status_code, code)
-        requests.record(labels, (time.monotonic() - began) * 1000, _request_id(request))
+        requests.report(labels, (time.monotonic() - began) * 1000, _request_id(request))
         return response
 
     return answered

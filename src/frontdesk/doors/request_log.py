@@ -25,7 +25,7 @@ class RequestLog:
     def __init__(self, *observers: Observer) -> None:
         self.observers: list[Observer] = list(observers)
 
-    def answered(
+    def record(
         self,
         door: str,
         operation: str | None,
@@ -42,9 +42,9 @@ class RequestLog:
         if caller is not None:
             practice, practice_id, client = caller.practice_slug, caller.practice_id, caller.client_id
         labels = request_labels(door, operation, practice, practice_id, client, method, status, code)
-        self.record(labels, milliseconds, request_id)
+        self.report(labels, milliseconds, request_id)
 
-    def record(self, labels: RequestLabels, milliseconds: float, request_id: str | None) -> None:
+    def report(self, labels: RequestLabels, milliseconds: float, request_id: str | None) -> None:
         """`request_id` is None for what the gateway itself answered."""
         for observer in self.observers:
             try:

@@ -65,7 +65,7 @@ class RestDoor:
             await send_response(send, request, status, headers, answer.content)
         caller = request.caller if call is None else call.caller
         name = None if operation is None else operation.name
-        self._requests.answered("rest", name, caller, request.method, status, code, request.began, request_id)
+        self._requests.record("rest", name, caller, request.method, status, code, request.began, request_id)
 
 
 class Routes:

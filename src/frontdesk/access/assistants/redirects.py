@@ -40,8 +40,8 @@ def source_of(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
-def answered(uri: str, **parameters: str | None) -> str:
-    """The address with the parameters of an answer."""
+def with_parameters(uri: str, **parameters: str | None) -> str:
+    """The address with these parameters added to its query."""
     parts = urlsplit(uri)
     query = parse_qsl(parts.query, keep_blank_values=True)
     query += [(name, value) for name, value in parameters.items() if value is not None]

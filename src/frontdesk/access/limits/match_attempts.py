@@ -10,7 +10,7 @@ from typing import Any
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.keys.ring import MATCHES, KeyRing
 from frontdesk.access.limits.exceeded import LimitExceeded
-from frontdesk.access.limits.patient_budget import spoken
+from frontdesk.access.limits.patient_budget import duration_text
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.store.database import Database
@@ -52,7 +52,7 @@ class MatchAttempts:
         )
         assert row is not None
         if row["refused"] is not None:
-            detail = f"{_DETAILS[row['refused']]} Try again in {spoken(row['seconds'])}."
+            detail = f"{_DETAILS[row['refused']]} Try again in {duration_text(row['seconds'])}."
             raise LimitExceeded(
                 "matches_of_person" if row["refused"] == "person" else "matches", detail, row["seconds"]
             )

@@ -26,12 +26,12 @@ def check_spent(row: Any, limits: PatientLimits) -> None:
     raise LimitExceeded(
         "patients_per_hour" if is_hour else "patients_per_day",
         f"The patient budget of this client ({budget} {article} {row['exceeded']}) does not allow this answer. Try "
-        f"again in {spoken(row['seconds'])}, or ask for fewer patients at a time.",
+        f"again in {duration_text(row['seconds'])}, or ask for fewer patients at a time.",
         retry_after=row["seconds"],
     )
 
 
-def spoken(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """A duration in the largest unit that it fills, rounded up."""
     for unit, length in (("hour", 3600), ("minute", 60)):
         if seconds > length:

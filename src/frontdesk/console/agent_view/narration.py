@@ -130,9 +130,9 @@ def read_back(told: Any) -> str:
         )
         if "lastName" in told:
             about = f"{told.get('firstName')} {told['lastName']}: {about}"
-        said = f"{about}, {spoken(str(told['start']))}"
+        said = f"{about}, {local_time_text(str(told['start']))}"
         if told.get("rescheduledFrom"):
-            before = spoken(str(told["rescheduledFrom"]))
+            before = local_time_text(str(told["rescheduledFrom"]))
             said = _("%(new)s, instead of %(before)s", new=said, before=before)
         if told.get("reason"):
             return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=said, reason=told["reason"])
@@ -145,7 +145,7 @@ def read_back(told: Any) -> str:
     return _("“%(told)s. Is that right?”", told=said)
 
 
-def spoken(start: str) -> str:
+def local_time_text(start: str) -> str:
     """Weekday, date and local time."""
     try:
         moment = datetime.fromisoformat(start)

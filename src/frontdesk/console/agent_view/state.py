@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from frontdesk.console.agent_view.narration import spoken
+from frontdesk.console.agent_view.narration import local_time_text
 from frontdesk.operations import Operation
 
 Value = int | str
@@ -77,5 +77,5 @@ def load_state(text: str) -> ScenarioState:
 
 def _label(item: Mapping[str, Any]) -> str:
     if "start" in item:
-        return spoken(str(item["start"]))
+        return local_time_text(str(item["start"]))
     return str(item.get("name") or item.get("patientKind") or item["id"])

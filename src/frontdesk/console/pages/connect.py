@@ -13,8 +13,7 @@ from starlette.routing import Route
 
 from frontdesk.access.assistants.applications import Application, DocumentUnavailable, is_document
 from frontdesk.access.assistants.connections import NOT_ALLOWED
-from frontdesk.access.assistants.redirects import answered as with_answer
-from frontdesk.access.assistants.redirects import host_of, is_local, source_of
+from frontdesk.access.assistants.redirects import host_of, is_local, source_of, with_parameters
 from frontdesk.access.assistants.requests import (
     PARAMETERS,
     AuthorizationRequest,
@@ -26,7 +25,7 @@ from frontdesk.access.assistants.requests import (
 )
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.console.desk import outages_as_problems
-from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import POLICY
@@ -92,7 +91,7 @@ def authorization_routes(console: Console) -> list[Route]:
                 await _application_and_address(console, parameters)
         return _unsevered(RedirectResponse(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", 303))
 
-    return [Route("/oauth/authorize", answered(console, "/oauth/authorize", authorize), methods=["GET"])]
+    return [Route("/oauth/authorize", with_error_pages(console, "/oauth/authorize", authorize), methods=["GET"])]
 
 
 async def _ask(request: ConsoleRequest) -> Response:
@@ -169,7 +168,9 @@ def _offered(request: ConsoleRequest, asked: AuthorizationRequest) -> Sequence[S
 
 def _answer(request: ConsoleRequest, redirect_uri: str, parameters: Parameters, **answer: str) -> Response:
     """Sends the browser back to the application, with `state` and the issuer (RFC 9207)."""
-    address = with_answer(redirect_uri, **answer, state=state_of(parameters), iss=request.console.settings.public_url)
+    address = with_parameters(
+        redirect_uri, **answer, state=state_of(parameters), iss=request.console.settings.public_url
+    )
     return _may_leave_for(RedirectResponse(address, 303), redirect_uri)
 
 

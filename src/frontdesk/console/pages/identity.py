@@ -23,7 +23,7 @@ from frontdesk.access.staff.identity_provider import (
 from frontdesk.access.staff.sessions import Identity, Membership, PracticeChoice
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cookie, set_cookie
-from frontdesk.console.guard import PREFIX, Console, RequestProgress, answered
+from frontdesk.console.guard import PREFIX, Console, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, signed_in
@@ -126,7 +126,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         return sign_in_page(request, console, problem.status, fault)
 
     return [
-        Route(f"{PREFIX}/sign-in/identity", answered(console, "/sign-in/identity", begin), methods=["GET"]),
-        Route(CALLBACK, answered(console, "/sign-in/identity/callback", finish), methods=["GET"]),
-        Route(f"{PREFIX}/sign-in/practice", answered(console, "/sign-in/practice", choose), methods=["POST"]),
+        Route(f"{PREFIX}/sign-in/identity", with_error_pages(console, "/sign-in/identity", begin), methods=["GET"]),
+        Route(CALLBACK, with_error_pages(console, "/sign-in/identity/callback", finish), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in/practice", with_error_pages(console, "/sign-in/practice", choose), methods=["POST"]),
     ]

@@ -11,7 +11,7 @@ from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import NOTHING_SENT, Form
-from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
@@ -75,8 +75,8 @@ def unlock_routes(console: Console) -> list[Route]:
         return response
 
     return [
-        Route(f"{PREFIX}/locked", answered(console, "/locked", show), methods=["GET"]),
-        Route(f"{PREFIX}/unlock", answered(console, "/unlock", unlock), methods=["POST"]),
+        Route(f"{PREFIX}/locked", with_error_pages(console, "/locked", show), methods=["GET"]),
+        Route(f"{PREFIX}/unlock", with_error_pages(console, "/unlock", unlock), methods=["POST"]),
     ]
 
 

@@ -18,7 +18,7 @@ from frontdesk.access.patient_links import MOST_WRONG_DATES, is_token
 from frontdesk.console.actions.my_appointments import MyAppointment
 from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.forms import Form, read_form, read_id
-from frontdesk.console.guard import Console, RequestProgress, answered, check_same_origin
+from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
@@ -109,7 +109,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
         return checked
 
     def route(path: str, methods: Sequence[str], work: Any) -> Route:
-        return Route(PATH + path, answered(console, PATH + path, _in_words(work)), methods=methods)
+        return Route(PATH + path, with_error_pages(console, PATH + path, _in_words(work)), methods=methods)
 
     return [
         route("", ["GET"], ask),

@@ -15,7 +15,7 @@ from frontdesk.access.staff.passkeys import CHALLENGE_LIFETIME, Passkeys
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHALLENGE, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.domain_texts import translated
-from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, answered
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, signed_in
@@ -70,7 +70,7 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
         return await signed_in(request, console, token, form.get("next"), request_id)
 
     return [
-        Route(f"{PREFIX}{path}", answered(console, path, work), methods=["POST"])
+        Route(f"{PREFIX}{path}", with_error_pages(console, path, work), methods=["POST"])
         for path, work in (("/sign-in/passkey/options", options), ("/sign-in/passkey", use))
     ]
 

@@ -19,7 +19,7 @@ from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import Form, read_form
-from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, answered, check_same_origin
+from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
@@ -86,9 +86,9 @@ def sign_in_routes(console: Console) -> list[Route]:
         return sign_in_page(request, console, sent=True)
 
     return [
-        Route(f"{PREFIX}/sign-in/mail", answered(console, "/sign-in/mail", mail), methods=["POST"]),
-        Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", show), methods=["GET"]),
-        Route(f"{PREFIX}/sign-in", answered(console, "/sign-in", use), methods=["POST"]),
+        Route(f"{PREFIX}/sign-in/mail", with_error_pages(console, "/sign-in/mail", mail), methods=["POST"]),
+        Route(f"{PREFIX}/sign-in", with_error_pages(console, "/sign-in", show), methods=["GET"]),
+        Route(f"{PREFIX}/sign-in", with_error_pages(console, "/sign-in", use), methods=["POST"]),
     ]
 
 

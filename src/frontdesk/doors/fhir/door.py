@@ -73,7 +73,7 @@ class FhirDoor:
         await send_response(send, request, status, headers, content)
         operation = exchange.calls.operation
         name = None if operation is None else operation.name
-        self._requests.answered("fhir", name, request.caller, request.method, status, code, request.began, request_id)
+        self._requests.record("fhir", name, request.caller, request.method, status, code, request.began, request_id)
 
     def _handlers(self, path: str) -> Mapping[str, Handler]:
         """What answers a path, by method."""

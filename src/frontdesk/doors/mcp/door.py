@@ -256,7 +256,7 @@ class McpDoor:
         http, call, operation = request.http, request.call, request.operation
         caller = http.caller if call is None else call.caller
         name, method = None if operation is None else operation.name, http.method
-        self._requests.answered("mcp", name, caller, method, reply.outcome, reply.code, http.began, http.request_id)
+        self._requests.record("mcp", name, caller, method, reply.outcome, reply.code, http.began, http.request_id)
 
 
 def _executed(message: Message, answer: Answer) -> Reply:
