@@ -1,4 +1,4 @@
-"""An outage of the database while somebody authenticates, as a problem to retry."""
+"""An outage of the database, as a problem to retry."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,7 +11,8 @@ CREDENTIALS = "Credentials cannot be checked at the moment."
 
 
 @contextmanager
-def outage_as_problem(detail: str) -> Iterator[None]:
+def outage_as_problem(detail: str | None = None) -> Iterator[None]:
+    """Nothing was executed, or what may have been is safe to repeat."""
     try:
         yield
     except (DatabaseUnavailable, OutcomeUnknown) as error:

@@ -1,9 +1,5 @@
-"""Patients' own links: a practice makes one for an appointment and sends it to the patient.
+"""Patients' own links: a practice makes one for an appointment and sends it to the patient."""
 
-Only a digest of the secret is stored. The link contains the practice, because row-level security needs it.
-"""
-
-import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +8,7 @@ from typing import Any
 import orjson
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.access.opaque_tokens import digest_of, new_token
+from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
 from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.consent import Demands
 from frontdesk.store.database import Database
@@ -20,7 +16,6 @@ from frontdesk.store.database import Database
 MOST_WRONG_DATES = 5
 ACTOR_PREFIX = "link_"
 _SCOPES = frozenset(("appointments:confirm", "appointments:cancel"))
-_TOKEN = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
 _SAVE = """
 INSERT INTO patient_link (practice_id, appointment_id, link_id, digest, made_by, made_at)
 VALUES ($1, $2, $3, $4, $5, $6)
@@ -92,7 +87,7 @@ async def make_link(database: Database, appointment_id: str, entry: AuditEntry) 
         values = (entry.practice_id, appointment_id, link_id, digest_of(secret), entry.actor, entry.at)
         await connection.execute(_SAVE, *values)
         await append_audit(connection, entry)
-    return f"{entry.practice_id}-{secret}"
+    return practice_token(entry.practice_id, secret)
 
 
 async def end_link(database: Database, appointment_id: str, entry: AuditEntry) -> None:
@@ -112,13 +107,13 @@ def link_address(public_url: str, token: str) -> str:
 
 
 def is_token(text: str) -> bool:
-    return _TOKEN.match(text) is not None
+    return read_practice_token(text) is not None
 
 
 async def find_link(database: Database, token: str) -> UsedLink | None:
     """The link of a token, unless it was ended, replaced or locked."""
-    found = _TOKEN.match(token)
-    return None if found is None else await _find(database, _BY_DIGEST, int(found[1]), digest_of(found[2]))
+    read = read_practice_token(token)
+    return None if read is None else await _find(database, _BY_DIGEST, read.practice_id, read.digest)
 
 
 async def find_link_again(database: Database, practice_id: int, appointment_id: str, link_id: str) -> UsedLink | None:

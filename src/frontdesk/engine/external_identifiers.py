@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
-from frontdesk.domain.errors import Problem
+from frontdesk.access.outages import outage_as_problem
 from frontdesk.domain.text import character_fault
 from frontdesk.engine.intents import intent_of_key
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 
 LONGEST = 255  # of a system or a value
 
@@ -65,7 +65,5 @@ class ExternalIdentifiers:
 
     async def _run(self, sql: str, *values: Any) -> list[Any]:
         """All of them may be repeated."""
-        try:
+        with outage_as_problem():
             return await self._database.fetch(sql, *values)
-        except DatabaseUnavailable as error:
-            raise Problem("upstream_unavailable", retry_after=2) from error

@@ -1,7 +1,4 @@
-"""Calendar feeds: a provider's appointments as iCalendar, under a secret address.
-
-Only the hash of the secret is stored. The address contains the practice, because row-level security needs it.
-"""
+"""Calendar feeds: a provider's appointments as iCalendar, under a secret address."""
 
 import asyncio
 import hashlib
@@ -15,6 +12,7 @@ from typing import Any
 from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.failed_attempts import FailedAttempts
+from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
 from frontdesk.audit.trail import Also, AuditEntry, AuditTrail, append_disclosure
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
@@ -25,7 +23,6 @@ from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUn
 
 _BACK = timedelta(days=30)
 _UNKNOWN = "There is no calendar at this address."
-_ADDRESS = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{43})\Z")
 _ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
 _SELECT = """
 SELECT f.feed_id, p.slug AS practice_slug, f.provider_id, f.with_names, f.created_at, f.revoked_at
@@ -69,13 +66,13 @@ async def add_feed(
     if provider_id not in directory.providers:
         raise FeedError(f"The practice has no provider {provider_id}.")
     feed_id = f"feed_{practice_id}_{secrets.token_hex(8)}"
-    secret = secrets.token_urlsafe(32)
+    secret = new_token()
     async with database.transaction(practice_id) as connection:
-        await connection.execute(_INSERT, practice_id, feed_id, provider_id, _digest(secret), with_names, now)
+        await connection.execute(_INSERT, practice_id, feed_id, provider_id, digest_of(secret), with_names, now)
         if also is not None:
             await also(connection, practice_id, feed_id)
     feed = Feed(feed_id, directory.practice.slug, provider_id, with_names, now, None)
-    return feed, f"/feeds/{practice_id}-{secret}.ics"
+    return feed, f"/feeds/{practice_token(practice_id, secret)}.ics"
 
 
 async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
@@ -124,11 +121,11 @@ class CalendarFeeds:
             raise Problem("internal") from error
 
     async def _read(self, address: str, source: str | None, request_id: str) -> bytes:
-        found = _ADDRESS.match(address)
-        if found is None:
+        token = read_practice_token(address)
+        if token is None:
             raise Problem("not_found", _UNKNOWN)
-        practice_id = int(found.group(1))
-        row = await self._find(practice_id, _digest(found.group(2)), source)
+        practice_id = token.practice_id
+        row = await self._find(practice_id, token.digest, source)
         await self.attempts.count_feed_read(row["feed_id"])
         caller = Caller(row["feed_id"], practice_id, row["slug"], frozenset(), "integration", row["version"])
         system = await self.systems(caller)
@@ -201,7 +198,3 @@ def _calendar(directory: Directory, provider_id: int, appointments: list[Appoint
         event.add("class", "PRIVATE")
         calendar.add_component(event)
     return bytes(calendar.to_ical())
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()

@@ -15,10 +15,11 @@ import orjson
 from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.tokens import Tokens, microseconds
+from frontdesk.access.outages import outage_as_problem
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.consent import Demands
 from frontdesk.domain.errors import Problem
-from frontdesk.store.database import Database, DatabaseUnavailable
+from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
 
 FRESH_SECONDS = 2.0
@@ -163,17 +164,15 @@ class Authenticator:
         `on_invalid` is called if the token is not valid, and may raise. `even_forbidden`: also the caller of a valid
         token whose practice is suspended, or has another slug now.
         """
-        try:
-            return await self.identify(token, resource)
-        except Problem as problem:
-            if even_forbidden and isinstance(problem, _ForbiddenTenant):
-                return problem.caller
-            if problem.code == "unauthorized":
-                on_invalid()
-            return None
-        except DatabaseUnavailable as error:
-            detail = "The access token cannot be checked at the moment; the call was not executed."
-            raise Problem("upstream_unavailable", detail, retry_after=2) from error
+        with outage_as_problem("The access token cannot be checked at the moment; the call was not executed."):
+            try:
+                return await self.identify(token, resource)
+            except Problem as problem:
+                if even_forbidden and isinstance(problem, _ForbiddenTenant):
+                    return problem.caller
+                if problem.code == "unauthorized":
+                    on_invalid()
+                return None
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """A notification: the cached status is out of date, also one that is being read."""
