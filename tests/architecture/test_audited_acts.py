@@ -122,7 +122,7 @@ RECORDED_BY = {
     "Absences.choose": "store.choose", "Absences.record_call": "store.record_call", "Absences.start": "store.start",
     "Absences.take_back": "store.take_back", "Absences.work": "_execute",
 }  # fmt: skip
-RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|recorded_once\(context|context\.staff\.staff_id,\n")
+RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|recorder_once\(context|context\.staff\.staff_id,\n")
 
 
 def leaves(parser: argparse.ArgumentParser, *words: str) -> Iterator[str]:

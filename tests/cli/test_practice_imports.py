@@ -158,7 +158,7 @@ async def test_a_booking_that_waited_for_an_import_is_judged_by_what_was_importe
     ).json()["items"][0]["id"]
     waiting: asyncio.Task[Any] | None = None
 
-    async def also(opened: Any, _: int) -> None:
+    async def wait(opened: Any, _: int) -> None:
         nonlocal waiting
         body = {"patientId": patient, "slotId": slot["id"]}
         waiting = asyncio.create_task(agent.post("/api/appointments", json=body))
@@ -168,7 +168,7 @@ async def test_a_booking_that_waited_for_an_import_is_judged_by_what_was_importe
             await asyncio.sleep(0.01)
 
     async with asyncio.timeout(30):
-        await import_practice(world.database, parse(WITHOUT_OKAFOR), NOW, prune=True, also=also)
+        await import_practice(world.database, parse(WITHOUT_OKAFOR), NOW, prune=True, in_transaction=wait)
     assert waiting is not None
     answer = await waiting
     assert answer.status_code in (404, 409), answer.text

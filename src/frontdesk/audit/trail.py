@@ -23,7 +23,7 @@ _LOOK_SECONDS = 60.0
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
 _MOST_SUBJECTS = 200  # of one record of a bulk disclosure
 
-Also = Callable[[Any, int, str], Awaitable[None]]
+AuditRecorder = Callable[[Any, int, str], Awaitable[None]]
 """What commits together with a change: it is given the connection, the practice's id and the subject's."""
 
 
@@ -57,13 +57,13 @@ class AuditContext:
     ) -> AuditEntry:
         return AuditEntry(practice_id, self.now, self.actor, operation, outcome, subjects, self.request_id)
 
-    def recorded(self, operation: str) -> Also:
+    def recorder(self, operation: str) -> AuditRecorder:
         """Adds an audit record to the transaction of a change."""
 
-        async def also(connection: Any, practice_id: int, subject: str) -> None:
+        async def record(connection: Any, practice_id: int, subject: str) -> None:
             await append_audit(connection, self.entry(practice_id, operation, [subject]))
 
-        return also
+        return record
 
 
 class AuditTrail:

@@ -13,7 +13,7 @@ from frontdesk.cli.output import BadInput, answer, details, instant, table, to_d
 
 if TYPE_CHECKING:
     from frontdesk.access.clients.records import ClientKeys, ClientRecord, PatientAccess
-    from frontdesk.audit.trail import Also
+    from frontdesk.audit.trail import AuditRecorder
     from frontdesk.store.database import Database
 
 _NO_CLIENT = (
@@ -131,7 +131,7 @@ def _add(args: argparse.Namespace) -> None:
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
             patient_access=_patient_access(args, AS_THE_PRACTICE),
             keys=await _keys(context, args.jwks),
-            also=context.audit.recorded("console.add_client"),
+            recorder=context.audit.recorder("console.add_client"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -173,13 +173,17 @@ def _show(args: argparse.Namespace) -> None:
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import disable_client
 
-    _change(args, "console.disable_client", lambda database, also: disable_client(database, args.id, also=also))
+    _change(
+        args, "console.disable_client", lambda database, recorder: disable_client(database, args.id, recorder=recorder)
+    )
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import enable_client
 
-    _change(args, "console.enable_client", lambda database, also: enable_client(database, args.id, also=also))
+    _change(
+        args, "console.enable_client", lambda database, recorder: enable_client(database, args.id, recorder=recorder)
+    )
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
@@ -191,7 +195,7 @@ def _rotate_secret(args: argparse.Namespace) -> None:
             await context.ring(),
             args.id,
             retire_old_after=timedelta(0) if args.at_once else DEFAULT_RETIREMENT,
-            also=context.audit.recorded("console.rotate_client_secret"),
+            recorder=context.audit.recorder("console.rotate_client_secret"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -202,7 +206,7 @@ def _set_keys(args: argparse.Namespace) -> None:
         from frontdesk.access.clients.records import set_keys
 
         keys = await _keys(context, args.jwks)
-        return await set_keys(context.database, args.id, keys, also=context.audit.recorded("console.change_client"))
+        return await set_keys(context.database, args.id, keys, recorder=context.audit.recorder("console.change_client"))
 
     _answer_one(args, with_database(work))
 
@@ -236,7 +240,11 @@ def _content(file: str) -> bytes:
 def _revoke_tokens(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import revoke_tokens
 
-    _change(args, "console.revoke_client_tokens", lambda database, also: revoke_tokens(database, args.id, also=also))
+    _change(
+        args,
+        "console.revoke_client_tokens",
+        lambda database, recorder: revoke_tokens(database, args.id, recorder=recorder),
+    )
 
 
 def _set_scopes(args: argparse.Namespace) -> None:
@@ -244,7 +252,9 @@ def _set_scopes(args: argparse.Namespace) -> None:
 
     scopes = _scopes(args.scope)
     _change(
-        args, "console.change_client", lambda database, also: change_client(database, args.id, scopes=scopes, also=also)
+        args,
+        "console.change_client",
+        lambda database, recorder: change_client(database, args.id, scopes=scopes, recorder=recorder),
     )
 
 
@@ -259,7 +269,7 @@ def _remove(args: argparse.Namespace) -> None:
             "and it cannot be brought back.",
             "yes",
         )
-        await remove_client(context.database, args.id, also=context.audit.recorded("command.remove_client"))
+        await remove_client(context.database, args.id, recorder=context.audit.recorder("command.remove_client"))
 
     with_database(work)
     answer(args, {"clientId": args.id, "removed": True}, "Removed.")
@@ -271,7 +281,11 @@ def _set_access(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import change_client
 
     access = {"scopes": None if args.scope is None else _scopes(args.scope), "grant": args.grant}
-    _change(args, "console.change_client", lambda database, also: change_client(database, args.id, **access, also=also))
+    _change(
+        args,
+        "console.change_client",
+        lambda database, recorder: change_client(database, args.id, **access, recorder=recorder),
+    )
 
 
 def _set_limits(args: argparse.Namespace) -> None:
@@ -281,10 +295,10 @@ def _set_limits(args: argparse.Namespace) -> None:
     if all(limit is None for limit in (args.per_minute, args.quota, *of_patients)):
         raise BadInput("frontdesk client set-limits: give at least one limit, such as --per-minute.")
 
-    async def change(database: "Database", also: "Also") -> "ClientRecord":
+    async def change(database: "Database", recorder: "AuditRecorder") -> "ClientRecord":
         access = _patient_access(args, (await show_client(database, args.id)).patient_access)
         return await change_client(
-            database, args.id, per_minute=args.per_minute, quota=args.quota, patient_access=access, also=also
+            database, args.id, per_minute=args.per_minute, quota=args.quota, patient_access=access, recorder=recorder
         )
 
     _change(args, "console.change_client", change)
@@ -299,16 +313,16 @@ def _forget_misses(args: argparse.Namespace) -> None:
         practice_id = await context.practice_id(client.practice_slug)
         async with context.database.transaction(practice_id) as connection:
             await forget_misses(connection, practice_id, client.client_id)
-            await context.audit.recorded("console.forget_client_misses")(connection, practice_id, client.client_id)
+            await context.audit.recorder("console.forget_client_misses")(connection, practice_id, client.client_id)
         return client
 
     _answer_one(args, with_database(work))
 
 
 def _change(
-    args: argparse.Namespace, operation: str, change: "Callable[[Database, Also], Awaitable[ClientRecord]]"
+    args: argparse.Namespace, operation: str, change: "Callable[[Database, AuditRecorder], Awaitable[ClientRecord]]"
 ) -> None:
-    _answer_one(args, with_database(lambda context: change(context.database, context.audit.recorded(operation))))
+    _answer_one(args, with_database(lambda context: change(context.database, context.audit.recorder(operation))))
 
 
 def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str) -> None:

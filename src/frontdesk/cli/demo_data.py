@@ -77,7 +77,7 @@ async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, pr
 async def _prepare_practice(context: CommandContext, known: Demo | None, now: datetime, progress: Progress) -> date:
     """Import the directory; returns the day that it was generated for."""
 
-    async def also(connection: Any, practice_id: int) -> None:
+    async def record(connection: Any, practice_id: int) -> None:
         await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
 
     database, today = context.database, now.astimezone(zone(TIME_ZONE)).date()
@@ -85,7 +85,7 @@ async def _prepare_practice(context: CommandContext, known: Demo | None, now: da
     if practice_id is None:
         progress("Importing the demo practice")
         file = demo_practice(today)
-        practice_id = await import_practice(database, file, now, also=also)
+        practice_id = await import_practice(database, file, now, in_transaction=record)
         await fill_calendar(database, practice_id, file, now, past=True)
         return today
     if known is None or await count_ahead(database, practice_id, now) >= _ENOUGH_AHEAD:
@@ -95,7 +95,7 @@ async def _prepare_practice(context: CommandContext, known: Demo | None, now: da
     stored = await export_practice(database, SLUG, with_patients=True)
     assert stored is not None
     if stored.directory == demo_practice(placed_on).directory:
-        await import_practice(database, replace(demo_practice(today), patients=()), now, also=also)
+        await import_practice(database, replace(demo_practice(today), patients=()), now, in_transaction=record)
         stored, placed_on = replace(stored, directory=demo_practice(today).directory), today
     await fill_calendar(database, practice_id, stored, now)
     return placed_on
@@ -117,7 +117,7 @@ async def _client(context: CommandContext, ring: KeyRing, grant: str, known: Dem
         name=f"Demo {grant}",
         grant=grant,
         scopes=SCOPES,
-        also=context.audit.recorded("console.add_client"),
+        recorder=context.audit.recorder("console.add_client"),
     )
     return DemoCredentials(client.client_id, secret)
 

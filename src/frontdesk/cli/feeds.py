@@ -41,7 +41,7 @@ def _add(args: argparse.Namespace) -> None:
             args.provider,
             with_names=args.with_names,
             now=context.audit.now,
-            also=context.audit.recorded("command.add_feed_with_names" if args.with_names else "command.add_feed"),
+            recorder=context.audit.recorder("command.add_feed_with_names" if args.with_names else "command.add_feed"),
         )
         return feed, context.settings.public_url + path
 
@@ -67,8 +67,8 @@ def _revoke(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "Feed":
         from frontdesk.outbound.feeds import revoke_feed
 
-        also = context.audit.recorded("command.revoke_feed")
-        return await revoke_feed(context.database, args.id, context.audit.now, also=also)
+        recorder = context.audit.recorder("command.revoke_feed")
+        return await revoke_feed(context.database, args.id, context.audit.now, recorder=recorder)
 
     feed = with_database(work)
     answer(args, to_document(feed), f"The feed {feed.feed_id} was revoked.")

@@ -124,7 +124,7 @@ async def _create(context: CommandContext, file: "PracticeFile") -> "Found":
     from frontdesk.store.practices import import_practice
     from frontdesk.systems.stranding import Found
 
-    await import_practice(context.database, file, context.audit.now, also=partial(_record, context))
+    await import_practice(context.database, file, context.audit.now, in_transaction=partial(_record, context))
     return Found()
 
 
@@ -142,14 +142,14 @@ async def _update(
         change = Stranding(stored.directory, after, system)
         found = await change.settle_upstream(choice, now)
 
-    async def also(connection: Any, practice_id: int) -> None:
+    async def record(connection: Any, practice_id: int) -> None:
         nonlocal found
         await _record(context, connection, practice_id)
         if found is None:
             found = await change.settle(connection, practice_id, choice, context.audit)
 
     try:
-        await import_practice(context.database, file, now, prune=prune, version=stored.version, also=also)
+        await import_practice(context.database, file, now, prune=prune, version=stored.version, in_transaction=record)
     except PracticeChanged:
         raise CommandError("The practice was changed meanwhile, and nothing was imported: try again.") from None
     assert found is not None

@@ -17,7 +17,7 @@ from frontdesk.cli.connection import (
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, counted, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.store.practices import Also, PracticeSummary
+    from frontdesk.store.practices import InTransaction, PracticeSummary
     from frontdesk.systems.check import SystemCheck
 
 _SUSPENDED_EVERYWHERE_SECONDS = 10.0  # nodes that missed the notification know after five, and calls in flight end
@@ -82,10 +82,10 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
         if suspended is not None:
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
-            async def also(connection: Any, practice_id: int) -> None:
+            async def record(connection: Any, practice_id: int) -> None:
                 await append_audit(connection, context.audit.entry(practice_id, operation))
 
-            await set_suspended(context.database, args.slug, suspended=suspended, also=also)
+            await set_suspended(context.database, args.slug, suspended=suspended, in_transaction=record)
         return (await list_practices(context.database, args.slug))[0]
 
     practice = with_database(work)
@@ -146,15 +146,15 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
     from frontdesk.store.hosts import Hosts
     from frontdesk.store.practices import remove_practice, set_suspended
 
-    def recorded(operation: str) -> "Also":
-        async def also(connection: Any, practice_id: int) -> None:
+    def recorder(operation: str) -> "InTransaction":
+        async def record(connection: Any, practice_id: int) -> None:
             await append_audit(connection, context.audit.entry(practice_id, operation))
 
-        return also
+        return record
 
     if not practice.suspended:
-        suspension = recorded("command.suspend_practice")
-        await set_suspended(context.database, practice.slug, suspended=True, also=suspension)
+        suspension = recorder("command.suspend_practice")
+        await set_suspended(context.database, practice.slug, suspended=True, in_transaction=suspension)
     try:
         await asyncio.sleep(_SUSPENDED_EVERYWHERE_SECONDS)  # also when it was suspended, which may have been just now
         with explain_database_errors(context.settings):
@@ -162,7 +162,7 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
                 server_settings=session_settings(role=None), timeout=10
             )
             try:
-                kept_as = await remove_practice(owner, practice_id, recorded("command.remove_practice"))
+                kept_as = await remove_practice(owner, practice_id, recorder("command.remove_practice"))
             finally:
                 await owner.close()
     except BaseException:  # Ctrl-C and SIGTERM, too

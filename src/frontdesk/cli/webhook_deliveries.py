@@ -65,8 +65,8 @@ def _replay(args: argparse.Namespace) -> None:
     event_id = None if args.event is None else event_number(args.event)
 
     def work(context: CommandContext) -> Awaitable[list[int]]:
-        also = context.audit.recorded("console.replay_webhook")
-        return replay(context.database, args.id, event_id, context.audit.now, also=also)
+        recorder = context.audit.recorder("console.replay_webhook")
+        return replay(context.database, args.id, event_id, context.audit.now, recorder=recorder)
 
     numbers = with_database(work)
     replayed = [f"evt_{number}" for number in numbers]

@@ -66,7 +66,7 @@ def _add(args: argparse.Namespace) -> None:
             args.url,
             args.event or (),
             context.audit.now,
-            also=context.audit.recorded("command.add_webhook"),
+            recorder=context.audit.recorder("command.add_webhook"),
         )
 
     _answer_secret(args, *with_database(work))
@@ -132,7 +132,7 @@ def _resume(args: argparse.Namespace) -> None:
 
 def _change(args: argparse.Namespace, operation: str, change: "Callable[..., Awaitable[Endpoint]]") -> None:
     def work(context: CommandContext) -> "Awaitable[Endpoint]":
-        return change(context.database, args.id, context.audit.now, also=context.audit.recorded(operation))
+        return change(context.database, args.id, context.audit.now, recorder=context.audit.recorder(operation))
 
     _answer_one(args, with_database(work))
 
@@ -141,7 +141,9 @@ def _remove(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.endpoints import remove_endpoint
 
     operation = "command.remove_webhook"
-    with_database(lambda context: remove_endpoint(context.database, args.id, also=context.audit.recorded(operation)))
+    with_database(
+        lambda context: remove_endpoint(context.database, args.id, recorder=context.audit.recorder(operation))
+    )
     answer(args, {"removed": args.id}, f"The endpoint {args.id} was removed.")
 
 
@@ -157,7 +159,7 @@ def _rotate_secret(args: argparse.Namespace) -> None:
             args.id,
             context.audit.now,
             retire_old_after=retirement,
-            also=context.audit.recorded("command.rotate_webhook_secret"),
+            recorder=context.audit.recorder("command.rotate_webhook_secret"),
         )
 
     _answer_secret(args, *with_database(work))

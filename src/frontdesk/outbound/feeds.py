@@ -13,7 +13,7 @@ from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
-from frontdesk.audit.trail import Also, AuditEntry, AuditTrail, append_disclosure
+from frontdesk.audit.trail import AuditEntry, AuditRecorder, AuditTrail, append_disclosure
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
@@ -60,7 +60,7 @@ async def add_feed(
     *,
     with_names: bool,
     now: datetime,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
 ) -> tuple[Feed, str]:
     """The new feed and its path, which cannot be shown again."""
     if provider_id not in directory.providers:
@@ -69,8 +69,8 @@ async def add_feed(
     secret = new_token()
     async with database.transaction(practice_id) as connection:
         await connection.execute(_INSERT, practice_id, feed_id, provider_id, digest_of(secret), with_names, now)
-        if also is not None:
-            await also(connection, practice_id, feed_id)
+        if recorder is not None:
+            await recorder(connection, practice_id, feed_id)
     feed = Feed(feed_id, directory.practice.slug, provider_id, with_names, now, None)
     return feed, f"/feeds/{practice_token(practice_id, secret)}.ics"
 
@@ -81,7 +81,9 @@ async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
     return [Feed(**row) for row in rows]
 
 
-async def revoke_feed(database: Database, feed_id: str, now: datetime, *, also: Also | None = None) -> Feed:
+async def revoke_feed(
+    database: Database, feed_id: str, now: datetime, *, recorder: AuditRecorder | None = None
+) -> Feed:
     """Revoke the feed; its address stops working."""
     named = _ID.match(feed_id)
     practice_id = int(named.group(1)) if named else 0
@@ -89,8 +91,8 @@ async def revoke_feed(database: Database, feed_id: str, now: datetime, *, also: 
         await connection.execute(_REVOKE, practice_id, feed_id, now)
         for row in await connection.fetch(_SELECT, practice_id):
             if row["feed_id"] == feed_id:
-                if also is not None:
-                    await also(connection, practice_id, feed_id)
+                if recorder is not None:
+                    await recorder(connection, practice_id, feed_id)
                 return Feed(**row)
     raise FeedError(f"There is no calendar feed {feed_id!r}.")
 

@@ -22,7 +22,7 @@ from frontdesk.store.statistics import analyze_grown_tables
 
 _MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
 
-Also = Callable[[Any, int], Awaitable[None]]
+InTransaction = Callable[[Any, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
 
 
@@ -80,7 +80,7 @@ async def import_practice(
     *,
     prune: bool = False,
     version: int | None = None,
-    also: Also | None = None,
+    in_transaction: InTransaction | None = None,
 ) -> int:
     """Creates or updates a practice in one transaction and returns its id. Raises PracticeChanged if the practice no
     longer has the given version."""
@@ -93,8 +93,8 @@ async def import_practice(
         await lock_providers(connection, practice_id)
         await save_directory(connection, practice_id, file.directory, prune=prune)
         await save_patients(connection, practice_id, file.patients, now)
-        if also is not None:
-            await also(connection, practice_id)
+        if in_transaction is not None:
+            await in_transaction(connection, practice_id)
         await notify(connection, "practice", slug)
     if len(file.patients) >= _MANY_PATIENTS:
         with contextlib.suppress(DatabaseUnavailable):  # the import is committed, and housekeeping tries again
@@ -157,25 +157,27 @@ async def list_practices(database: Database, slug: str | None = None) -> list[Pr
     return found
 
 
-async def set_suspended(database: Database, slug: str, *, suspended: bool, also: Also | None = None) -> bool:
+async def set_suspended(
+    database: Database, slug: str, *, suspended: bool, in_transaction: InTransaction | None = None
+) -> bool:
     """Suspends or resumes a practice on all nodes; False if there is no such practice."""
     async with database.transaction() as connection:
         found = await connection.fetchval(
             "UPDATE practice SET suspended = $2 WHERE slug = $1 RETURNING practice_id", slug, suspended
         )
-        if also is not None and found is not None:
-            await also(connection, found)
+        if in_transaction is not None and found is not None:
+            await in_transaction(connection, found)
         await notify(connection, "practice", slug)
     return found is not None
 
 
-async def remove_practice(connection: Any, practice_id: int, also: Also) -> str:
+async def remove_practice(connection: Any, practice_id: int, in_transaction: InTransaction) -> str:
     """Deletes everything but the audit trail, with a login that owns the tables. Returns the slug under which that is
     kept."""
     async with connection.transaction():
         before = await connection.fetchval("SELECT slug FROM practice WHERE practice_id = $1", practice_id)
         kept_as: str = await connection.fetchval("SELECT remove_practice($1)", practice_id)
-        await also(connection, practice_id)
+        await in_transaction(connection, practice_id)
         await notify(connection, "practice", before)
     return kept_as
 

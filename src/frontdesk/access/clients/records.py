@@ -22,7 +22,7 @@ from frontdesk.access.clients.validation import (
     ordered,
 )
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.audit.trail import Also
+from frontdesk.audit.trail import AuditRecorder
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.store.practices import is_removed, why_unusable
@@ -127,7 +127,7 @@ async def add_client(
     quota: int = DEFAULT_QUOTA,
     patient_access: PatientAccess = AS_THE_PRACTICE,
     keys: ClientKeys = NO_KEYS,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
     """The new client and its secret, which cannot be shown again."""
@@ -144,8 +144,8 @@ async def add_client(
         values = (practice_id, name, kind, list(held), per_minute, quota, now)
         await connection.execute(_ADD, client_id, *values, *astuple(patient_access), *keys.columns)
         await insert_secret(connection, ring, client_id, secret, now)
-        if also is not None:
-            await also(connection, practice_id, client_id)
+        if recorder is not None:
+            await recorder(connection, practice_id, client_id)
     return await show_client(database, client_id), secret
 
 
@@ -164,24 +164,24 @@ async def show_client(database: Database, client_id: str) -> ClientRecord:
 
 
 async def disable_client(
-    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+    database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
     """Refuse every call, and end all tokens, so that none of them works when the client is enabled again. An assistant
     must then be connected again."""
-    return await _change(database, client_id, also, clock, "disabled = true", ends_tokens=True)
+    return await _change(database, client_id, recorder, clock, "disabled = true", ends_tokens=True)
 
 
 async def enable_client(
-    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+    database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
-    return await _change(database, client_id, also, clock, "disabled = revoked_at IS NOT NULL")
+    return await _change(database, client_id, recorder, clock, "disabled = revoked_at IS NOT NULL")
 
 
 async def revoke_tokens(
-    database: Database, client_id: str, *, also: Also | None = None, clock: Clock = _utc_now
+    database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
     """End every token issued so far. The client's secrets keep working; an assistant must be connected again."""
-    async with _changing(database, client_id, also) as (connection, held):
+    async with _changing(database, client_id, recorder) as (connection, held):
         await end_tokens(connection, client_id, held, clock())
     return await show_client(database, client_id)
 
@@ -196,7 +196,7 @@ async def change_client(
     per_minute: int | None = None,
     quota: int | None = None,
     patient_access: PatientAccess | None = None,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
     clock: Clock = _utc_now,
 ) -> ClientRecord:
     """Changes a client. None leaves a value unchanged. New scopes or a new grant end every token issued before."""
@@ -211,7 +211,7 @@ async def change_client(
     return await _change(
         database,
         client_id,
-        also,
+        recorder,
         clock,
         """name = coalesce($2, name), grant_kind = coalesce($3, grant_kind), scopes = coalesce($4, scopes),
            per_minute = coalesce($5::integer, per_minute), quota = coalesce($6::bigint, quota),
@@ -230,18 +230,20 @@ async def change_client(
     )
 
 
-async def remove_client(database: Database, client_id: str, *, also: Also | None = None) -> None:
+async def remove_client(database: Database, client_id: str, *, recorder: AuditRecorder | None = None) -> None:
     """Deletes a client with its secrets and tokens. Audit records and usage keep its id, which is never used again."""
-    async with _changing(database, client_id, also) as (connection, _):
+    async with _changing(database, client_id, recorder) as (connection, _):
         for table in ("client_secret", "refresh_token", "authorization_code", "client"):
             await connection.execute(f"DELETE FROM {table} WHERE client_id = $1", client_id)  # noqa: S608 - ours
 
 
-async def set_keys(database: Database, client_id: str, keys: ClientKeys, *, also: Also | None = None) -> ClientRecord:
+async def set_keys(
+    database: Database, client_id: str, keys: ClientKeys, *, recorder: AuditRecorder | None = None
+) -> ClientRecord:
     """Replace the keys with which the client signs its requests for tokens. Tokens issued before keep working."""
     if (await show_client(database, client_id)).staff_id is not None:
         raise ClientError("An assistant that staff have connected has no keys.")
-    return await _change(database, client_id, also, _utc_now, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
+    return await _change(database, client_id, recorder, _utc_now, "jwks = $2::jsonb, jwks_url = $3", *keys.columns)
 
 
 def _check_consent(
@@ -262,7 +264,7 @@ async def rotate_secret(
     client_id: str,
     *,
     retire_old_after: timedelta = DEFAULT_RETIREMENT,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
     clock: Clock = _utc_now,
 ) -> tuple[ClientRecord, str]:
     """Add a second secret. The previous one expires later; older ones are revoked immediately.
@@ -272,7 +274,7 @@ async def rotate_secret(
     if retire_old_after < timedelta(0):
         raise ClientError("The old secret cannot retire in the past.")
     secret, now = new_secret(), clock()
-    async with _changing(database, client_id, also) as (connection, held):
+    async with _changing(database, client_id, recorder) as (connection, held):
         if held["staff_id"] is not None:
             raise ClientError("An assistant that staff have connected has no secret.")
         await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
@@ -288,7 +290,7 @@ async def rotate_secret(
 async def _change(
     database: Database,
     client_id: str,
-    also: Also | None,
+    recorder: AuditRecorder | None,
     clock: Clock,
     assignments: str,
     *values: Any,
@@ -297,7 +299,7 @@ async def _change(
 ) -> ClientRecord:
     """`assignments` must be SQL of this module, never input. `check` may refuse, given the client's row."""
     update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING grant_kind, scopes"  # noqa: S608
-    async with _changing(database, client_id, also) as (connection, held):
+    async with _changing(database, client_id, recorder) as (connection, held):
         check(held)
         changed = await connection.fetchrow(update, client_id, *values)
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
@@ -309,15 +311,17 @@ async def _change(
 
 
 @asynccontextmanager
-async def _changing(database: Database, client_id: str, also: Also | None) -> AsyncIterator[tuple[Any, Any]]:
+async def _changing(
+    database: Database, client_id: str, recorder: AuditRecorder | None
+) -> AsyncIterator[tuple[Any, Any]]:
     """A connection and the client's row, locked: concurrent rotations must not leave three secrets."""
     async with database.transaction() as connection:
         held = await connection.fetchrow(_LOCK, client_id)
         if held is None:
             raise ClientError(f"There is no client {client_id!r}.")
         yield connection, held
-        if also is not None:
-            await also(connection, held["practice_id"], client_id)
+        if recorder is not None:
+            await recorder(connection, held["practice_id"], client_id)
         await notify(connection, "client", client_id)
 
 

@@ -130,7 +130,9 @@ async def disable_staff(
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
 
-    return await _change(database, staff_id, audit, "console.disable_staff", "disabled = true", also=end, check=check)
+    return await _change(
+        database, staff_id, audit, "console.disable_staff", "disabled = true", follow_up=end, check=check
+    )
 
 
 async def enable_staff(
@@ -150,7 +152,7 @@ async def set_role(
         "console.set_staff_role",
         "role = $2",
         _checked_role(role),
-        also=notify_connections,
+        follow_up=notify_connections,
         check=check,
     )
 
@@ -199,7 +201,7 @@ async def _change(
     operation: str,
     assignments: str,
     *values: Any,
-    also: Callable[[Any, str], Awaitable[None]] | None = None,
+    follow_up: Callable[[Any, str], Awaitable[None]] | None = None,
     check: Check | None,
 ) -> StaffRecord:
     """`assignments` is SQL of this module, never a caller's text."""
@@ -209,8 +211,8 @@ async def _change(
         if practice_id is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await append_audit(connection, audit.entry(practice_id, operation, [staff_id]))
-        if also is not None:
-            await also(connection, staff_id)
+        if follow_up is not None:
+            await follow_up(connection, staff_id)
     return await show_staff(database, staff_id)
 
 

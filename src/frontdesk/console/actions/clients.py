@@ -30,7 +30,7 @@ from frontdesk.access.clients.validation import (
 )
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actions.form_uses import recorded_once
+from frontdesk.console.actions.form_uses import recorder_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
@@ -79,7 +79,7 @@ class Clients:
             self.database,
             self.ring,
             practice=context.staff.practice_slug,
-            also=recorded_once(context, "console.add_client", once),
+            recorder=recorder_once(context, "console.add_client", once),
             clock=lambda: context.now,
             **{name: getattr(fields, name) for name in field_names(ClientFields)},
         )
@@ -92,9 +92,14 @@ class Clients:
         """The client and its new secret. The previous one works for the given time."""
         if (await self.one(context, client_id)).staff_id is not None:
             raise Problem("conflict", "An assistant that staff have connected has no secret.")
-        also = recorded_once(context, "console.rotate_client_secret", once)
+        recorder = recorder_once(context, "console.rotate_client_secret", once)
         rotated = await rotate_secret(
-            self.database, self.ring, client_id, retire_old_after=retire_old_after, also=also, clock=lambda: context.now
+            self.database,
+            self.ring,
+            client_id,
+            retire_old_after=retire_old_after,
+            recorder=recorder,
+            clock=lambda: context.now,
         )
         context.seal_soon()
         return rotated
@@ -112,7 +117,7 @@ class Clients:
                 per_minute=fields.per_minute,
                 quota=fields.quota,
                 patient_access=fields.patient_access,
-                also=context.audit.recorded("console.change_client"),
+                recorder=context.audit.recorder("console.change_client"),
                 clock=lambda: context.now,
             )
         except ClientError as error:
@@ -123,15 +128,15 @@ class Clients:
     async def set_disabled(self, context: ActionContext, client_id: str, *, disabled: bool) -> ClientRecord:
         await self.one(context, client_id)
         change = disable_client if disabled else enable_client
-        also = context.audit.recorded("console.disable_client" if disabled else "console.enable_client")
-        changed = await change(self.database, client_id, also=also, clock=lambda: context.now)
+        recorder = context.audit.recorder("console.disable_client" if disabled else "console.enable_client")
+        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
         context.seal_soon()
         return changed
 
     async def revoke_tokens(self, context: ActionContext, client_id: str) -> ClientRecord:
         await self.one(context, client_id)
-        also = context.audit.recorded("console.revoke_client_tokens")
-        changed = await revoke_tokens(self.database, client_id, also=also, clock=lambda: context.now)
+        recorder = context.audit.recorder("console.revoke_client_tokens")
+        changed = await revoke_tokens(self.database, client_id, recorder=recorder, clock=lambda: context.now)
         context.seal_soon()
         return changed
 

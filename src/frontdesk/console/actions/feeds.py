@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actions.form_uses import recorded_once
+from frontdesk.console.actions.form_uses import recorder_once
 from frontdesk.domain.directory import Provider
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.feeds import Feed, add_feed, list_feeds, revoke_feed
@@ -40,9 +40,15 @@ class Feeds:
         provider = directory.providers.get(provider_id)
         if provider is None or not provider.active:
             raise Problem("not_found", "There is no such provider.")
-        also = recorded_once(context, "console.add_feed", once)
+        recorder = recorder_once(context, "console.add_feed", once)
         _, path = await add_feed(
-            self.database, context.practice_id, directory, provider_id, with_names=False, now=context.now, also=also
+            self.database,
+            context.practice_id,
+            directory,
+            provider_id,
+            with_names=False,
+            now=context.now,
+            recorder=recorder,
         )
         context.seal_soon()
         return path
@@ -51,6 +57,6 @@ class Feeds:
         context.require("admin")
         if feed_id not in [feed.feed_id for feed in await list_feeds(self.database, context.practice_id)]:
             raise Problem("not_found", "There is no such calendar feed.")
-        also = context.audit.recorded("console.revoke_feed")
-        await revoke_feed(self.database, feed_id, context.now, also=also)
+        recorder = context.audit.recorder("console.revoke_feed")
+        await revoke_feed(self.database, feed_id, context.now, recorder=recorder)
         context.seal_soon()

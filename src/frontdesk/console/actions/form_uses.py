@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from frontdesk.audit.trail import Also
+from frontdesk.audit.trail import AuditRecorder
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.systems.port import KEEP_RESULTS
 
@@ -24,13 +24,13 @@ class SecretShown(Exception):  # noqa: N818 - an answer
         self.made_id = made_id
 
 
-def recorded_once(context: ActionContext, operation: str, once: str) -> Also:
+def recorder_once(context: ActionContext, operation: str, once: str) -> AuditRecorder:
     """Commits the audit record and the use of the form with what the form makes. Raises SecretShown.
 
     Refuses who is no longer an admin by then: the secret would outlive their access.
     """
 
-    async def also(connection: Any, practice_id: int, made_id: str) -> None:
+    async def record(connection: Any, practice_id: int, made_id: str) -> None:
         await context.hold(connection, "admin")
         await context.record_in(connection, operation, made_id)
         staff_id, now = context.staff.staff_id, context.now
@@ -40,4 +40,4 @@ def recorded_once(context: ActionContext, operation: str, once: str) -> Also:
         ):
             raise SecretShown(await connection.fetchval(_CLAIMED, practice_id, form))
 
-    return also
+    return record

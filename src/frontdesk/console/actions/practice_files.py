@@ -125,13 +125,13 @@ class PracticeFiles:
         change, choice = self._stranding(context, stored.directory, after), stranded or default_choice(prune=prune)
         upstream = await change.settle_upstream(choice, context.now)
 
-        async def also(connection: Any, practice_id: int) -> None:
+        async def record(connection: Any, practice_id: int) -> None:
             await context.record_in(connection, operation, *subjects)
             if upstream is None:
                 await change.settle(connection, practice_id, choice, context.audit)
 
         try:
-            await import_practice(self.database, file, context.now, prune=prune, version=version, also=also)
+            await import_practice(self.database, file, context.now, prune=prune, version=version, in_transaction=record)
         except PracticeChanged:
             raise Problem("conflict", "The practice has changed since the comparison. Compare again.") from None
         context.seal_soon()

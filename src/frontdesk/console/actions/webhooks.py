@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actions.form_uses import recorded_once
+from frontdesk.console.actions.form_uses import recorder_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.outbound.targets import TargetError
 from frontdesk.outbound.webhooks.deliveries import Delivery, list_deliveries, replay
@@ -68,7 +68,7 @@ class Webhooks:
                 context.now,
                 public_only=True,
                 most=MOST_ENDPOINTS,
-                also=recorded_once(context, "console.add_webhook", once),
+                recorder=recorder_once(context, "console.add_webhook", once),
             )
         except (TargetError, EndpointLimitError) as error:
             raise invalid([FieldError("url", "webhook", str(error))]) from None
@@ -86,7 +86,7 @@ class Webhooks:
             endpoint_id,
             context.now,
             retire_old_after=DEFAULT_RETIREMENT,
-            also=recorded_once(context, "console.rotate_webhook_secret", once),
+            recorder=recorder_once(context, "console.rotate_webhook_secret", once),
         )
         context.seal_soon()
         return rotated
@@ -100,14 +100,14 @@ class Webhooks:
 
     async def remove(self, context: ActionContext, endpoint_id: str) -> None:
         await self._own(context, endpoint_id)
-        await remove_endpoint(self.database, endpoint_id, also=context.audit.recorded("console.remove_webhook"))
+        await remove_endpoint(self.database, endpoint_id, recorder=context.audit.recorder("console.remove_webhook"))
         context.seal_soon()
 
     async def replay_dead(self, context: ActionContext, endpoint_id: str) -> None:
         """Sends every dead letter of an endpoint again."""
         await self._own(context, endpoint_id)
-        also = context.audit.recorded("console.replay_webhook")
-        await replay(self.database, endpoint_id, None, context.now, also=also)
+        recorder = context.audit.recorder("console.replay_webhook")
+        await replay(self.database, endpoint_id, None, context.now, recorder=recorder)
         context.seal_soon()
 
     async def set_paused(self, context: ActionContext, endpoint_id: str, *, paused: bool) -> None:
@@ -115,7 +115,7 @@ class Webhooks:
         change, operation = (
             (pause_endpoint, "console.pause_webhook") if paused else (resume_endpoint, "console.resume_webhook")
         )
-        await change(self.database, endpoint_id, context.now, also=context.audit.recorded(operation))
+        await change(self.database, endpoint_id, context.now, recorder=context.audit.recorder(operation))
         context.seal_soon()
 
     async def _own(self, context: ActionContext, endpoint_id: str) -> Endpoint:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontdesk.audit.trail import Also
+from frontdesk.audit.trail import AuditRecorder
 from frontdesk.outbound.webhooks.endpoints import WebhookError, show_endpoint
 from frontdesk.store.database import Database
 
@@ -71,14 +71,14 @@ async def list_attempts(database: Database, endpoint_id: str, event_id: int) -> 
 
 
 async def replay(
-    database: Database, endpoint_id: str, event_id: int | None, now: datetime, *, also: Also | None = None
+    database: Database, endpoint_id: str, event_id: int | None, now: datetime, *, recorder: AuditRecorder | None = None
 ) -> list[int]:
     """Send all dead letters again, or one event that is dead or delivered; returns the event ids."""
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
         rows = await connection.fetch(_REPLAY, endpoint.practice_id, endpoint_id, event_id, now)
-        if also is not None and rows:
-            await also(connection, endpoint.practice_id, endpoint_id)
+        if recorder is not None and rows:
+            await recorder(connection, endpoint.practice_id, endpoint_id)
     if event_id is not None and not rows:
         raise WebhookError(
             "This event is still pending at this endpoint, or was never sent to it: there is nothing to replay."

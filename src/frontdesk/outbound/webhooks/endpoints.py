@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from frontdesk.access.keys.encryption import KeyCipher
-from frontdesk.audit.trail import Also
+from frontdesk.audit.trail import AuditRecorder
 from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
@@ -115,7 +115,7 @@ async def add_endpoint(
     *,
     public_only: bool = False,
     most: int | None = None,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret. The caller has checked the URL. `most` is how many the practice may have."""
     for event in events:
@@ -134,7 +134,7 @@ async def add_endpoint(
             await connection.execute(_ADD_PUBLIC, practice_id, endpoint_id)
         sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, 1, sealed, now)
-        await _finish(connection, practice_id, endpoint_id, also)
+        await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
 
@@ -151,32 +151,36 @@ async def show_endpoint(database: Database, endpoint_id: str) -> Endpoint:
     return found[0]
 
 
-async def pause_endpoint(database: Database, endpoint_id: str, now: datetime, *, also: Also | None = None) -> Endpoint:
+async def pause_endpoint(
+    database: Database, endpoint_id: str, now: datetime, *, recorder: AuditRecorder | None = None
+) -> Endpoint:
     """Stop sending until the endpoint is resumed; events are kept."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         await connection.execute(_PAUSE, practice_id, endpoint_id, now)
-        await _finish(connection, practice_id, endpoint_id, also)
+        await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id)
 
 
-async def resume_endpoint(database: Database, endpoint_id: str, now: datetime, *, also: Also | None = None) -> Endpoint:
+async def resume_endpoint(
+    database: Database, endpoint_id: str, now: datetime, *, recorder: AuditRecorder | None = None
+) -> Endpoint:
     """Waiting deliveries become due immediately, with all their attempts."""
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock deliveries before their endpoint, like finishing a delivery does, to avoid deadlocks.
         await connection.execute(_MAKE_DUE, practice_id, endpoint_id, now)
         await connection.execute(_RESUME, practice_id, endpoint_id)
-        await _finish(connection, practice_id, endpoint_id, also)
+        await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id)
 
 
-async def remove_endpoint(database: Database, endpoint_id: str, *, also: Also | None = None) -> None:
+async def remove_endpoint(database: Database, endpoint_id: str, *, recorder: AuditRecorder | None = None) -> None:
     practice_id = practice_of(endpoint_id)
     async with database.transaction(practice_id) as connection:
         # Lock out the assignment of deliveries, so that none is added before the endpoint is gone.
         await connection.execute(_LOCK, practice_id)
-        await _finish(connection, practice_id, endpoint_id, also)
+        await _finish(connection, practice_id, endpoint_id, recorder)
         # Lock out the recording of attempts, so that none is added either.
         await connection.execute(f"SELECT FROM webhook_delivery {_OF_ENDPOINT} FOR UPDATE", practice_id, endpoint_id)
         for table in ("webhook_attempt", "webhook_delivery", "webhook_secret", "webhook_endpoint"):
@@ -192,7 +196,7 @@ async def rotate_secret(
     now: datetime,
     *,
     retire_old_after: timedelta,
-    also: Also | None = None,
+    recorder: AuditRecorder | None = None,
 ) -> tuple[Endpoint, str]:
     """Add a second secret. Messages are signed with both until the previous one expires; older ones are revoked now."""
     practice_id = practice_of(endpoint_id)
@@ -209,7 +213,7 @@ async def rotate_secret(
         number = await connection.fetchval(_LAST_NUMBER, practice_id, endpoint_id) + 1
         sealed = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_SEALED, practice_id, endpoint_id, number, sealed, now)
-        await _finish(connection, practice_id, endpoint_id, also)
+        await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
 
@@ -245,12 +249,12 @@ def opened_secrets(cipher: KeyCipher, endpoint_id: str, sealed: Sequence[bytes])
     return [cipher.decrypt(one, _context(endpoint_id)) for one in sealed]
 
 
-async def _finish(connection: Any, practice_id: int, endpoint_id: str, also: Also | None) -> None:
+async def _finish(connection: Any, practice_id: int, endpoint_id: str, recorder: AuditRecorder | None) -> None:
     """What commits with a change of an endpoint; raises if there is no such endpoint."""
     if not await connection.fetch(f"SELECT FROM webhook_endpoint {_OF_ENDPOINT}", practice_id, endpoint_id):
         raise no_such_endpoint(endpoint_id)
-    if also is not None:
-        await also(connection, practice_id, endpoint_id)
+    if recorder is not None:
+        await recorder(connection, practice_id, endpoint_id)
 
 
 def _context(endpoint_id: str) -> bytes:
