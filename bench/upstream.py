@@ -21,7 +21,7 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from frontdesk.systems.fhir.transport.exchange import Exchange, Request
+from frontdesk.systems.fhir.transport.request_sender import Request, RequestSender
 
 FILE = "FRONTDESK_BENCH_FHIR_FILE"
 TARGET = 2.0
@@ -34,23 +34,23 @@ class Spent:
 
     def __init__(self) -> None:
         self.all = self.book = 0.0
-        self._send = Exchange.send
+        self._send = RequestSender.send
 
     def __enter__(self) -> "Spent":
-        async def send(exchange: Exchange, deadline: Any, request: Request) -> Any:
+        async def send(sender: RequestSender, deadline: Any, request: Request) -> Any:
             began = time.perf_counter()
             try:
-                return await self._send(exchange, deadline, request)
+                return await self._send(sender, deadline, request)
             finally:
                 seconds = time.perf_counter() - began
                 self.all += seconds
                 self.book += seconds if request.name == "Appointment/$book" else 0.0
 
-        Exchange.send = send  # type: ignore[method-assign]
+        RequestSender.send = send  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        Exchange.send = self._send  # type: ignore[method-assign]
+        RequestSender.send = self._send  # type: ignore[method-assign]
 
 
 def bookings(folder: Path, sizes: Sizes, progress: Progress) -> list[Row]:

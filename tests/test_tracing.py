@@ -18,7 +18,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.traced_database import traced_database
 from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.transport.exchange import Exchange, Request
+from frontdesk.systems.fhir.transport.request_sender import Request, RequestSender
 from frontdesk.tracing import Tracing, add_trace_id
 from tests.otlp_receiver import Collector, collecting
 from tests.webhooks.desk import Desk, build_desk
@@ -111,11 +111,11 @@ async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
         return httpx.Response(503)
 
     settings = fhir_settings({"kind": "fhir", "baseUrl": "http://ehr.example/fhir", "locations": {}, "providers": {}})
-    exchange = Exchange(settings, {}, tracing=tracing)
-    await exchange._http.aclose()
-    exchange._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    await exchange.send(Deadline(30), Request("GET", "http://ehr.example/fhir/Slot?name=Ada", "search Slot"))
-    await exchange.close()
+    sender = RequestSender(settings, {}, tracing=tracing)
+    await sender._http.aclose()
+    sender._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    await sender.send(Deadline(30), Request("GET", "http://ehr.example/fhir/Slot?name=Ada", "search Slot"))
+    await sender.close()
     await asyncio.to_thread(tracing.close)
 
     for header, name, status in (

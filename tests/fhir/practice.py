@@ -248,7 +248,7 @@ async def unmap(world: World, provider: str) -> None:
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other things is not taken for a server that is away."""
-    monkeypatch.setattr("frontdesk.systems.fhir.transport.exchange.CONNECT_SECONDS", 30.0)
+    monkeypatch.setattr("frontdesk.systems.fhir.transport.request_sender.CONNECT_SECONDS", 30.0)
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)
 
 
@@ -275,5 +275,5 @@ def forgive(world: World) -> UsageBucket:
     """The server is asked again at once, whatever it did or wished before; returns the time that breakers go by."""
     now = UsageBucket()
     for each in world.service.fhir._upstreams.values():
-        each.client.exchange.breaker = Breaker(now)
+        each.client.sender.breaker = Breaker(now)
     return now

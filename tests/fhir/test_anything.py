@@ -10,7 +10,7 @@ from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.capabilities import read_statement
 from frontdesk.systems.fhir.resources.appointments import Facts, PracticeMap
 from frontdesk.systems.fhir.resources.elements import version_of
-from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, person
+from frontdesk.systems.fhir.resources.patients import changed_patient, is_same, parse_patient
 from frontdesk.systems.fhir.resources.refusals import refusal_reason
 from frontdesk.systems.fhir.resources.slots import calendars, slot
 
@@ -43,7 +43,7 @@ _ANYTHING = st.recursive(
 def test_whatever_a_server_sends_is_read_or_left_alone(practice: PracticeMap, members: Resource) -> None:
     resource = {**members, "resourceType": "Appointment", "id": "1"}
     details = PatientDetails("Ada", "King", date(1985, 12, 10), "+1 555 010 0198", None)
-    person(resource, "pat_1", 1, seen=False)
+    parse_patient(resource, "pat_1", 1, seen=False)
     is_same(resource, "Ada", "King", "0198", date(1985, 12, 10))
     changed_patient(resource, details, "intent")
     practice.appointment(resource, "apt_1", "pat_1", Facts())

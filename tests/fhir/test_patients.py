@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.systems.changes import PatientDetails
-from frontdesk.systems.fhir.resources.patients import changed_patient, differs, is_same, new_patient, person
+from frontdesk.systems.fhir.resources.patients import changed_patient, differs, is_same, new_patient, parse_patient
 
 Resource = dict[str, Any]
 
@@ -34,7 +34,7 @@ BORN = date(1985, 12, 10)
 
 
 def test_a_person_is_known_by_the_official_name_and_the_mobile_phone() -> None:
-    found = person(ADA, "pat_1", 7, seen=True)
+    found = parse_patient(ADA, "pat_1", 7, seen=True)
     assert found is not None
     assert (found.first_name, found.last_name, found.phone, found.email) == (
         "Ada",
@@ -48,7 +48,7 @@ def test_a_person_is_known_by_the_official_name_and_the_mobile_phone() -> None:
     "members", [{"name": []}, {"birthDate": "1985"}, {"birthDate": None}, {"name": [{"text": "Ada"}]}]
 )
 def test_who_lacks_a_name_or_a_birth_date_is_nobody(members: Resource) -> None:
-    assert person({**ADA, **members}, "pat_1", 7, seen=True) is None
+    assert parse_patient({**ADA, **members}, "pat_1", 7, seen=True) is None
     assert not is_same({**ADA, **members}, "Ada", "Lovelace", "0199", BORN)
 
 
@@ -115,6 +115,6 @@ def test_a_created_patient_is_found_again(first: str, last: str, dob: date, phon
     created = new_patient(details, "intent")
     assert not differs(created, details)
     assert is_same(created, first, last, phone, dob)
-    found = person(created, "pat_1", 1, seen=False)
+    found = parse_patient(created, "pat_1", 1, seen=False)
     assert found is not None
     assert (found.first_name, found.last_name, found.dob, found.phone, found.email) == (first, last, dob, phone, email)

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.fhir.transport.client import FhirClient
-from frontdesk.systems.fhir.transport.exchange import Exchange
+from frontdesk.systems.fhir.transport.request_sender import RequestSender
 from tests.fhir.door import Answer, Door
 
 SECRETS = {"HARBOR_TOKEN": "fixed-token", "HARBOR_SECRET": "s3cret&more"}
@@ -69,7 +69,7 @@ async def open_client(door: Door) -> AsyncIterator[Open]:
         config = {"kind": "fhir", "baseUrl": door.address, "timeoutSeconds": 30, **settings}
         extra = {} if monotonic is None else {"monotonic": monotonic}
         known = fhir_settings(config)
-        opened.append(FhirClient(known.base_url, Exchange(known, SECRETS, **extra)))
+        opened.append(FhirClient(known.base_url, RequestSender(known, SECRETS, **extra)))
         return opened[-1]
 
     yield make

@@ -11,8 +11,8 @@ from frontdesk.systems.fhir.reading.lookups import search_of
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
-from frontdesk.systems.fhir.transport.queries import Search
-from frontdesk.systems.fhir.trial import PERSON, try_writes
+from frontdesk.systems.fhir.transport.queries import SearchQuery
+from frontdesk.systems.fhir.trial import PATIENT, try_writes
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
 from frontdesk.systems.offers import offered_pairs
@@ -191,8 +191,8 @@ async def _explain(practice: PracticeMap, finder: SlotFinder, query: SlotQuery, 
 async def _searched(upstream: Upstream, kind: str) -> str:
     asked: list[tuple[str, str]] = []
     if kind == "Patient" and upstream.server.is_frontdesk:
-        asked = search_of(upstream.server, PERSON.first_name, PERSON.last_name, PERSON.phone, PERSON.dob)
-    [found] = await upstream.client.query_all(upstream.deadline(), [Search(kind, asked, one=True)])
+        asked = search_of(upstream.server, PATIENT.first_name, PATIENT.last_name, PATIENT.phone, PATIENT.dob)
+    [found] = await upstream.client.query_all(upstream.deadline(), [SearchQuery(kind, asked, one=True)])
     return "found" if found else "nothing found yet"
 
 
@@ -211,5 +211,7 @@ async def _batched(upstream: Upstream) -> str:
     if not upstream.server.batches:
         return f"not offered: {one_by_one}"
     upstream.client.batches = True
-    await upstream.client.query_all(upstream.deadline(), [Search(kind, [], one=True) for kind in ("Schedule", "Slot")])
+    await upstream.client.query_all(
+        upstream.deadline(), [SearchQuery(kind, [], one=True) for kind in ("Schedule", "Slot")]
+    )
     return "several requests are sent as one" if upstream.client.batches else f"refused: {one_by_one}"

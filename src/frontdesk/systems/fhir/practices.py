@@ -50,7 +50,7 @@ class FhirSystems:
         self._clock = clock
         self._retired: set[asyncio.Task[None]] = set()
         self._notes: set[asyncio.Task[None]] = set()
-        self.requests: Counter[str] = Counter()  # as `Exchange` counts them
+        self.requests: Counter[str] = Counter()  # as `RequestSender` counts them
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
     async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
@@ -65,13 +65,13 @@ class FhirSystems:
         known = self._upstreams.get(practice_id)
         if known is None:
             return None
-        exchange = known.client.exchange
-        return Condition(exchange.breaker.state, exchange.breaker.retry_in, exchange.answered_at, known.software)
+        sender = known.client.sender
+        return Condition(sender.breaker.state, sender.breaker.retry_in, sender.answered_at, known.software)
 
     @property
     def connection_states(self) -> Counter[ConnectionState]:
         """The number of FHIR servers in each state, as this process sees them."""
-        return Counter(upstream.client.exchange.breaker.state for upstream in self._upstreams.values())
+        return Counter(upstream.client.sender.breaker.state for upstream in self._upstreams.values())
 
     async def _find(self, practice_id: int) -> "tuple[Upstream, PracticeMap] | None":
         try:

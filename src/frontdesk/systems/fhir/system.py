@@ -37,7 +37,7 @@ from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of
 from frontdesk.systems.fhir.resources.slots import Opening
-from frontdesk.systems.fhir.transport.queries import Reading
+from frontdesk.systems.fhir.transport.queries import CombinedQuery
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
 from frontdesk.systems.fhir.writing.stored import StoredWrite
@@ -98,8 +98,8 @@ class FhirSystem:
         provider, location, visit_type, procedure = found
         available = offered(provider, visit_type, procedure, location)
         if available:
-            reading = await self._finder.opening(slot, visit_type, procedure, now)
-            [opening] = await self._upstream.client.read_all(self._deadline, reading)
+            query = await self._finder.opening(slot, visit_type, procedure, now)
+            [opening] = await self._upstream.client.read_all(self._deadline, query)
             available = opening is not None
         return SlotState(available, self._practice.directory, visit_type, procedure, self._version)
 
@@ -119,16 +119,20 @@ class FhirSystem:
         starts = instant_at(slot.start)
         ends = starts + timedelta(minutes=slot.duration_minutes)
         record = await self._reader.patient_record(patient_id)
-        beside = [] if record is None else await self._finder.people_beside(provider.id)
+        beside = [] if record is None else await self._finder.practitioners_of(provider.id)
         together = record.reference if record is not None and beside else None
-        readings: list[Reading[Any]] = [await self._finder.opening(slot, visit_type, procedure, now, before, together)]
+        queries: list[CombinedQuery[Any]] = [
+            await self._finder.opening(slot, visit_type, procedure, now, before, together)
+        ]
         if record is not None:
             own = frozenset() if before is None else frozenset((reference_of(before),))
-            readings += [
-                self._reader.person(record, seen=visit_type.patient_kind != "any" or not provider.accepts_new_patients),
+            queries += [
+                self._reader.patient_query(
+                    record, seen=visit_type.patient_kind != "any" or not provider.accepts_new_patients
+                ),
                 self._reader.is_busy(record.reference, starts, ends, own, beside),
             ]
-        opening, patient, busy = (*await self._upstream.client.read_all(self._deadline, *readings), None, False)[:3]
+        opening, patient, busy = (*await self._upstream.client.read_all(self._deadline, *queries), None, False)[:3]
         if opening is not None:
             self._openings[slot.provider_id, slot.location_id, slot.start] = opening
         seen = None

@@ -34,7 +34,7 @@ from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.findings import Finding
 from frontdesk.systems.port import Misconfigured, OpenSlots, SlotQuery, SystemUnavailable
 
-PERSON = PatientDetails("Frontdesk", "Check", date(1900, 1, 1), "+1 555 010 0100", None)
+PATIENT = PatientDetails("Frontdesk", "Check", date(1900, 1, 1), "+1 555 010 0100", None)
 _LOCAL_ID = "check"
 _LAST_DAYS = 7  # of the booking horizon
 _MOST = 2000
@@ -105,10 +105,10 @@ async def _patient(trial: _Trial) -> str:
     """A new patient, or the one of an earlier check in another frontdesk, where patients stay on file."""
     if trial.upstream.server.is_frontdesk:
         reader = Reader(trial.upstream, trial.practice, trial.upstream.deadline())
-        found = await reader.matching(PERSON.first_name, PERSON.last_name, PERSON.phone, PERSON.dob)
+        found = await reader.matching(PATIENT.first_name, PATIENT.last_name, PATIENT.phone, PATIENT.dob)
         if found:
             return reference_of(found[0])
-    change = CreatePatient(_LOCAL_ID, PERSON)
+    change = CreatePatient(_LOCAL_ID, PATIENT)
     return await trial.execute(change, WriteInput(change))
 
 
@@ -203,9 +203,9 @@ async def _opening(trial: _Trial, ref: SlotRef, moved: Resource | None = None) -
     assert procedure is not None
     deadline = trial.upstream.deadline()
     finder = SlotFinder(trial.upstream, trial.practice, deadline)
-    reading = await finder.opening(ref, visit_type, procedure, trial.now, moved)
+    query = await finder.opening(ref, visit_type, procedure, trial.now, moved)
     opening: Opening | None
-    [opening] = await trial.upstream.client.read_all(deadline, reading)
+    [opening] = await trial.upstream.client.read_all(deadline, query)
     return opening
 
 

@@ -22,7 +22,7 @@ from frontdesk.systems.fhir.resources.slots import Calendars, calendars
 from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings, token
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.transport.exchange import Exchange
+from frontdesk.systems.fhir.transport.request_sender import RequestSender
 from frontdesk.systems.port import Capability, SystemUnavailable
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Upstream:
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
-        exchange = Exchange(
+        sender = RequestSender(
             self.settings,
             environment,
             on_recovery=on_recovery,
@@ -60,7 +60,7 @@ class Upstream:
             requests=requests,
             tracing=tracing,
         )
-        self.client = FhirClient(self.settings.base_url, exchange)
+        self.client = FhirClient(self.settings.base_url, sender)
         self.records = Records(database, practice_id)
         configured = self.settings.scheduling_operations
         self._server: ServerCapabilities | None = None if configured is None else unknown(configured)
@@ -149,11 +149,11 @@ class Upstream:
         return kept[2]
 
     async def read_calendars(self, deadline: Deadline, practice: PracticeMap) -> Calendars:
-        people = list(self.settings.providers.values())
+        practitioners = list(self.settings.providers.values())
         roles = []
         if self.server.can("PractitionerRole search-type"):
-            roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", people)
-        actors = [*people, *map(reference_of, roles), *self.settings.locations.values()]
+            roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", practitioners)
+        actors = [*practitioners, *map(reference_of, roles), *self.settings.locations.values()]
         found = []
         if self.server.can("Schedule search-type"):
             found = await self.client.search_any(deadline, "Schedule", "actor", actors)

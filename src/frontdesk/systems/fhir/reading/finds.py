@@ -10,7 +10,7 @@ from frontdesk.domain.local_time import instant_at
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.settings import Coding, Service, Shape
-from frontdesk.systems.fhir.transport.queries import Find, Parameters
+from frontdesk.systems.fhir.transport.queries import FindQuery, Parameters
 
 MOST_PROPOSALS = 1000  # of one request
 _RANGE_MINUTES = 31 * 1440  # Medplum refuses longer ones
@@ -46,13 +46,13 @@ def can_propose(schedule: Schedule, services: Sequence[Service]) -> bool:
 
 def find_queries(
     names: Parameters, horizon: tuple[int | None, int | None], first: int, last: int, *, is_frontdesk: bool
-) -> Iterator[Find]:
+) -> Iterator[FindQuery]:
     """Asks for [first, last) with room for buffers, within the planning horizon and in ranges that servers accept.
     Another frontdesk needs no room, and answers more at once if it is asked to."""
     if is_frontdesk:
-        yield Find([*names, ("_count", str(_MOST_OF_FRONTDESK))], instant_at(first), instant_at(last))
+        yield FindQuery([*names, ("_count", str(_MOST_OF_FRONTDESK))], instant_at(first), instant_at(last))
         return
     starts, ends = first - _BUFFER_MINUTES, last + _BUFFER_MINUTES
     starts, ends = max(starts, horizon[0] or starts), min(ends, horizon[1] or ends)
     for begins in range(starts, ends, _RANGE_MINUTES - 2 * _BUFFER_MINUTES):  # times at the seam are found twice
-        yield Find(names, instant_at(begins), instant_at(min(begins + _RANGE_MINUTES, ends)))
+        yield FindQuery(names, instant_at(begins), instant_at(min(begins + _RANGE_MINUTES, ends)))

@@ -22,9 +22,9 @@ from frontdesk.systems.fhir.resources.appointments import (
     time_taken,
 )
 from frontdesk.systems.fhir.resources.elements import Resource, instant, reference_of, stamp, whole_minutes
-from frontdesk.systems.fhir.resources.patients import is_same, person
+from frontdesk.systems.fhir.resources.patients import is_same, parse_patient
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
-from frontdesk.systems.fhir.transport.queries import Query, Read, Reading, Search, searches
+from frontdesk.systems.fhir.transport.queries import CombinedQuery, Query, ReadQuery, SearchQuery, searches
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter, AppointmentPage, AppointmentPosition
 
@@ -68,7 +68,7 @@ class Reader:
         found = []
         for resource, reference, was_seen in zip(resources, references, seen, strict=True):
             record = known[reference]
-            if (patient := person(resource, record.local_id, record.number or 0, seen=was_seen)) is not None:
+            if (patient := parse_patient(resource, record.local_id, record.number or 0, seen=was_seen)) is not None:
                 found.append(patient)
         return sorted(found, key=lambda patient: patient.number)
 
@@ -77,25 +77,27 @@ class Reader:
         if record is None:
             return None
         found: tuple[Patient, Resource] | None
-        [found] = await self._client.read_all(self._deadline, self.person(record))
+        [found] = await self._client.read_all(self._deadline, self.patient_query(record))
         return found
 
     async def patient_record(self, local: str | int) -> KnownRecord | None:
         record = await self._upstream.records.find(local)
         return record if record is not None and record.reference.startswith("Patient/") else None
 
-    def person(self, record: KnownRecord, *, seen: bool = True) -> Reading[tuple[Patient, Resource] | None]:
+    def patient_query(
+        self, record: KnownRecord, *, seen: bool = True
+    ) -> CombinedQuery[tuple[Patient, Resource] | None]:
         """Reads a patient and, with `seen`, whether the practice has seen them."""
-        visits = self._seen(record.reference) if seen else Reading((), lambda _: False)
+        visits = self._seen(record.reference) if seen else CombinedQuery((), lambda _: False)
 
         def result(found: Sequence[Any]) -> tuple[Patient, Resource] | None:
             resource = found[0]
             if resource is None:
                 return None
-            patient = person(resource, record.local_id, record.number or 0, seen=visits.result(found[1:]))
+            patient = parse_patient(resource, record.local_id, record.number or 0, seen=visits.result(found[1:]))
             return None if patient is None else (patient, resource)
 
-        return Reading([Read(record.reference), *visits.queries], result)
+        return CombinedQuery([ReadQuery(record.reference), *visits.queries], result)
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
         records = {record.reference: record.local_id for record in await self._upstream.records.find_all(patient_ids)}
@@ -103,7 +105,7 @@ class Reader:
         found: dict[str, Contact] = {}
         for resource in await self._people(people):
             local_id = records.get(reference_of(resource))
-            known = None if local_id is None else person(resource, local_id, 0, seen=False)
+            known = None if local_id is None else parse_patient(resource, local_id, 0, seen=False)
             if known is not None:
                 found[known.id] = Contact(known.first_name, known.last_name, known.dob, known.phone)
         return found
@@ -115,23 +117,23 @@ class Reader:
         resource = await self._client.read(self._deadline, f"Patient/{ids[0]}")
         return [] if resource is None else [resource]
 
-    def _seen(self, patient: str) -> Reading[bool]:
+    def _seen(self, patient: str) -> CombinedQuery[bool]:
         """Whether the patient has been to the practice before, as far as the server can be searched for it. Another
         frontdesk says so in the Patient."""
         queries: list[Query] = [
-            Search(kind, [("patient", patient), ("status", ",".join(statuses))], one=True)
+            SearchQuery(kind, [("patient", patient), ("status", ",".join(statuses))], one=True)
             for kind, statuses in (("Appointment", ATTENDED), ("Encounter", _ENCOUNTERED))
             if self._upstream.server.can(f"{kind} search-type") and not self._upstream.server.is_frontdesk
         ]
-        return Reading(queries, lambda found: any(found))
+        return CombinedQuery(queries, lambda found: any(found))
 
     def is_busy(
         self, patient: str, starts: datetime, ends: datetime, own: AbstractSet[str], beside: Sequence[str] = ()
-    ) -> Reading[bool]:
+    ) -> CombinedQuery[bool]:
         """Whether the patient has an appointment that overlaps [starts, ends), other than their `own` one. Those of the
-        people `beside` are searched with them."""
+        practitioners `beside` are searched with them."""
         taken = appointments_at(self._upstream.server, starts, ends)
-        queries = [Search("Appointment", [("patient", patient), *taken])]
+        queries = [SearchQuery("Appointment", [("patient", patient), *taken])]
         if beside:
             queries = searches("Appointment", "actor", [*beside, patient], taken)
         first, last = whole_minutes(starts, ends)
@@ -146,7 +148,7 @@ class Reader:
                 and reference_of(resource) not in own
             )
 
-        return Reading(queries, lambda found: any(overlaps(each) for page in found for each in page))
+        return CombinedQuery(queries, lambda found: any(overlaps(each) for page in found for each in page))
 
     async def appointment(self, appointment_id: str) -> tuple[Appointment, Resource] | None:
         record = await self._upstream.records.find(appointment_id)

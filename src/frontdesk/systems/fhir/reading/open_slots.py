@@ -23,7 +23,7 @@ from frontdesk.systems.fhir.resources.proposals import Proposal, proposals
 from frontdesk.systems.fhir.resources.slots import NO_CLAIMS, Claims, Opening, Schedule, fits, open_runs, slot
 from frontdesk.systems.fhir.settings import Service
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.transport.queries import Find, Query, Reading, searches
+from frontdesk.systems.fhir.transport.queries import CombinedQuery, FindQuery, Query, searches
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import by_place, offered_pairs
 from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
@@ -69,8 +69,8 @@ class SlotFinder:
         for first, last in windows if places else ():
             ends = last + procedure.duration_minutes
             finds = await self._finds(places, visit_type, procedure, first, ends)
-            reading = await self._reading(set(places), first, ends, held=held, finds=finds)
-            [window] = await self._upstream.client.read_all(self._deadline, reading)
+            combined = await self._window_query(set(places), first, ends, held=held, finds=finds)
+            [window] = await self._upstream.client.read_all(self._deadline, combined)
             openings = self._openings(window, visit_type, procedure, places, held)
             found += sorted(
                 position
@@ -104,26 +104,26 @@ class SlotFinder:
         now: datetime,
         moved: Resource | None = None,
         patient: str | None = None,
-    ) -> Reading[Opening | None]:
+    ) -> CombinedQuery[Opening | None]:
         """Reads what a booking would take, None if it is not available. The time of an appointment that is to be
         `moved` counts as free, unless the server proposes the times."""
         directory = self._practice.directory
         provider, place = directory.providers[ref.provider_id], directory.locations[ref.location_id]
         earliest, latest = OpenTimes(directory.practice, provider, place).reach(None, None, now.timestamp())
         if procedure.duration_minutes != ref.duration_minutes or not earliest <= ref.start < latest:
-            return Reading((), lambda _: None)
+            return CombinedQuery((), lambda _: None)
         wanted, ends = {(ref.provider_id, ref.location_id)}, ref.start + ref.duration_minutes
         places = await self._places(wanted, visit_type, procedure)
         held = await self._upstream.records.abandoned_claims()
         own = frozenset() if moved is None else records_of(moved)
         finds = await self._finds(places, visit_type, procedure, ref.start, ends)
-        reading = await self._reading(wanted, ref.start, ends, ignored=own, held=held, finds=finds, patient=patient)
+        query = await self._window_query(wanted, ref.start, ends, ignored=own, held=held, finds=finds, patient=patient)
 
         def result(found: Sequence[list[Resource]]) -> Opening | None:
-            openings = self._openings(reading.result(found), visit_type, procedure, places, held, own)
+            openings = self._openings(query.result(found), visit_type, procedure, places, held, own)
             return openings.get((ref.start, ref.provider_id, ref.location_id))
 
-        return Reading(reading.queries, result)
+        return CombinedQuery(query.queries, result)
 
     async def window(
         self,
@@ -133,17 +133,17 @@ class SlotFinder:
         ends: datetime,
         ignored: AbstractSet[str],
         patient: str | None = None,
-    ) -> Reading[Window]:
+    ) -> CombinedQuery[Window]:
         """Reads when a provider and a location are busy around a time."""
         first, last = minute_of(starts), minute_of(ends)
         pairs = {(provider_id, location_id)}
-        return await self._reading(pairs, first, last, ignored=ignored, held=NO_CLAIMS, patient=patient)
+        return await self._window_query(pairs, first, last, ignored=ignored, held=NO_CLAIMS, patient=patient)
 
-    async def people_beside(self, provider_id: int) -> list[str]:
+    async def practitioners_of(self, provider_id: int) -> list[str]:
         """The practitioner and roles whose appointments are searched together with a patient's, if the server can."""
         if not self._upstream.server.searches_exactly:
             return []
-        return (await self._upstream.calendars(self._deadline, self._practice)).people_of({provider_id})
+        return (await self._upstream.calendars(self._deadline, self._practice)).practitioners_of({provider_id})
 
     async def _places(
         self,
@@ -181,7 +181,7 @@ class SlotFinder:
         procedure: Procedure,
         first: int,
         last: int,
-    ) -> list[tuple[Pair, Find]]:
+    ) -> list[tuple[Pair, FindQuery]]:
         """What to ask a server that proposes times in [first, last), nothing if it publishes slots."""
         services, server = self._practice.services(visit_type.id, procedure.id), self._upstream.server
         if server.shape is None or not server.proposes(services):
@@ -201,7 +201,7 @@ class SlotFinder:
             ]
         return asked
 
-    async def _reading(
+    async def _window_query(
         self,
         pairs: AbstractSet[Pair],
         first: int,
@@ -209,9 +209,9 @@ class SlotFinder:
         *,
         ignored: AbstractSet[str] = frozenset(),
         held: Claims,
-        finds: Sequence[tuple[Pair, Find]] = (),
+        finds: Sequence[tuple[Pair, FindQuery]] = (),
         patient: str | None = None,
-    ) -> Reading[Window]:
+    ) -> CombinedQuery[Window]:
         """Reads slots and appointments of these providers and locations that lie in [first, last) or reach into it.
         `finds` say when the schedules that they ask about are busy; another frontdesk has subtracted everything."""
         known = await self._upstream.calendars(self._deadline, self._practice)
@@ -228,7 +228,7 @@ class SlotFinder:
             slots += [query for span in spans for query in searches("Slot", "schedule", schedules, span)]
         appointments: list[Query] = []
         if server.can("Appointment search-type") and not server.is_frontdesk:
-            people = [*known.people_of(providers), *([patient] if patient else [])]
+            people = [*known.practitioners_of(providers), *([patient] if patient else [])]
             appointments += searches("Appointment", "actor", people, appointments_at(server, starts, ends))
 
         def result(found: Sequence[list[Resource]]) -> Window:
@@ -238,7 +238,7 @@ class SlotFinder:
             busy = busy_times(of_slots, of_appointments, known, ignored=ignored, held=held)
             return Window(of_slots, busy, proposed)
 
-        return Reading([*slots, *appointments, *(find for _, find in finds)], result)
+        return CombinedQuery([*slots, *appointments, *(find for _, find in finds)], result)
 
     def _openings(
         self,

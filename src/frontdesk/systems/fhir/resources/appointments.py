@@ -88,8 +88,8 @@ class PracticeMap:
 
     def place_of(self, resource: Resource) -> tuple[int, int] | None:
         """The provider and location; without a location, the provider's only one."""
-        people = references(actors(resource), "Practitioner")
-        provider_id = next((self.provider_ids[each] for each in people if each in self.provider_ids), None)
+        practitioners = references(actors(resource), "Practitioner")
+        provider_id = next((self.provider_ids[each] for each in practitioners if each in self.provider_ids), None)
         provider = None if provider_id is None else self.directory.providers.get(provider_id)
         if provider is None:
             return None

@@ -52,9 +52,9 @@ def busy_times(
         span = time_taken(appointment)
         if span is None or reference_of(appointment) in ignored:
             continue
-        for person in attending(appointment):
-            if person in calendars.people:
-                providers[calendars.people[person]].append(span)
+        for actor in attending(appointment):
+            if actor in calendars.practitioners:
+                providers[calendars.practitioners[actor]].append(span)
     return BusyTimes(providers, locations)
 
 

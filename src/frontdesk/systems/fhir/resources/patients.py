@@ -13,7 +13,7 @@ _PREFERRED_NAMES = ("official", "usual")
 _PREFERRED_PHONES = ("mobile", "home")
 
 
-def person(resource: Resource, local_id: str, number: int, *, seen: bool) -> Patient | None:
+def parse_patient(resource: Resource, local_id: str, number: int, *, seen: bool) -> Patient | None:
     """Converts a Patient; None if it has no name or no complete date of birth."""
     name, dob = _name(resource), _birth_date(resource)
     if name is None or dob is None:

@@ -46,7 +46,7 @@ class Calendars:
     offered: Sequence[Schedule]
     provider_schedules: Mapping[str, frozenset[int]]  # provider ids by schedule, whatever its location and services
     location_schedules: Mapping[str, frozenset[int]]  # location ids by schedule of locations alone
-    people: Mapping[str, int]  # provider ids by practitioner or role
+    practitioners: Mapping[str, int]  # provider ids by practitioner or role
 
     def busy_schedules(self, providers: AbstractSet[int], locations: AbstractSet[int]) -> list[str]:
         return [
@@ -54,8 +54,8 @@ class Calendars:
             *(each for each, ids in self.location_schedules.items() if ids & locations),
         ]
 
-    def people_of(self, providers: AbstractSet[int]) -> list[str]:
-        return [reference for reference, provider_id in self.people.items() if provider_id in providers]
+    def practitioners_of(self, providers: AbstractSet[int]) -> list[str]:
+        return [reference for reference, provider_id in self.practitioners.items() if provider_id in providers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
         if resource.get("active") is False or not actors:
             continue
         held = [by_role[actor] for actor in actors if actor in by_role]
-        people = {*actors, *references([role.get("practitioner") for role in held])}
+        practitioners = {*actors, *references([role.get("practitioner") for role in held])}
         places = {actor for actor in actors if actor.startswith("Location/")}
         if len(places) == len(actors):
             of_locations[reference_of(resource)] = frozenset(place_ids[each] for each in places if each in place_ids)
             continue
         if not places:
             places = {place for role in held for place in references(role.get("location"))}
-        ids = frozenset(provider_ids[each] for each in people if each in provider_ids)
+        ids = frozenset(provider_ids[each] for each in practitioners if each in provider_ids)
         of_providers[reference_of(resource)] = ids
         for provider in filter(None, map(practice.directory.providers.get, ids)):
             location_ids = {place_ids[place] for place in places if place in place_ids}
@@ -122,10 +122,10 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
                 for place in location_ids
             ]
     of_roles = {
-        reference: provider_ids[person]
+        reference: provider_ids[practitioner]
         for reference, role in by_role.items()
-        for person in references([role.get("practitioner")])
-        if person in provider_ids
+        for practitioner in references([role.get("practitioner")])
+        if practitioner in provider_ids
     }
     return Calendars(
         sorted(offered, key=lambda each: (each.provider_id, each.location_id, each.reference)),

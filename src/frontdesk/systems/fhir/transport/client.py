@@ -16,8 +16,17 @@ from frontdesk.systems.fhir.resources.elements import Resource, is_record, liste
 from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
 from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, returned
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
-from frontdesk.systems.fhir.transport.exchange import JSON, Exchange, Request
-from frontdesk.systems.fhir.transport.queries import Find, Parameters, Query, Read, Reading, Search, bundle, searches
+from frontdesk.systems.fhir.transport.queries import (
+    CombinedQuery,
+    FindQuery,
+    Parameters,
+    Query,
+    ReadQuery,
+    SearchQuery,
+    bundle,
+    searches,
+)
+from frontdesk.systems.fhir.transport.request_sender import JSON, Request, RequestSender
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 MOST_PAGES = 50
@@ -52,22 +61,22 @@ Written = Resource | Declined | AnswerLost | SystemUnavailable
 class FhirClient:
     """`batches`: the server takes several requests in one."""
 
-    def __init__(self, base_url: str, exchange: Exchange) -> None:
+    def __init__(self, base_url: str, sender: RequestSender) -> None:
         self._base_url = base_url
-        self.exchange = exchange
+        self.sender = sender
         self.batches = False
 
     async def close(self) -> None:
-        await self.exchange.close()
+        await self.sender.close()
 
     async def read(self, deadline: Deadline, reference: str) -> Resource | None:
         """One record, or None if the server has none."""
-        query = Read(reference)
+        query = ReadQuery(reference)
         return self._record(query, await self._ask(deadline, query))
 
     async def search(self, deadline: Deadline, kind: str, parameters: Parameters) -> list[Resource]:
         """All matching records."""
-        query = Search(kind, parameters)
+        query = SearchQuery(kind, parameters)
         return await self._records(deadline, query, await self._ask(deadline, query))
 
     async def search_any(self, deadline: Deadline, kind: str, name: str, values: Sequence[str]) -> list[Resource]:
@@ -75,7 +84,7 @@ class FhirClient:
         return [found for page in await self.query_all(deadline, searches(kind, name, values)) for found in page]
 
     async def query_all(self, deadline: Deadline, queries: Sequence[Query]) -> list[Any]:
-        """The result of each query: a record or None of a Read, a list of records of a Search."""
+        """The result of each query: a record or None of a ReadQuery, a list of records of the others."""
         answers = None
         if self.batches and len(queries) > 1:
             answers = await self._ask_in_batch(deadline, queries)
@@ -85,17 +94,17 @@ class FhirClient:
             *(self._result(deadline, query, answer) for query, answer in zip(queries, answers, strict=True))
         )
 
-    async def read_all(self, deadline: Deadline, *readings: Reading[Any]) -> list[Any]:
-        """The result of each reading; a query that several have in common is sent once."""
-        queries = {query.target: query for reading in readings for query in reading.queries}
+    async def read_all(self, deadline: Deadline, *combined: CombinedQuery[Any]) -> list[Any]:
+        """The result of each of them; a query that several have in common is sent once."""
+        queries = {query.target: query for each in combined for query in each.queries}
         found = dict(zip(queries, await self.query_all(deadline, list(queries.values())), strict=True))
-        return [reading.result([found[query.target] for query in reading.queries]) for reading in readings]
+        return [each.result([found[query.target] for query in each.queries]) for each in combined]
 
     async def pages(
         self, deadline: Deadline, kind: str, parameters: Parameters, *, one: bool = False
     ) -> AsyncIterator[list[Resource]]:
         """The pages of a search, with `one` of a single record each."""
-        query = Search(kind, parameters, one)
+        query = SearchQuery(kind, parameters, one)
         async for page in self._pages(deadline, query, await self._ask(deadline, query)):
             yield page
 
@@ -172,9 +181,9 @@ class FhirClient:
         """Sends a read, and once more if it broke off: the server may have closed an idle connection."""
         try:
             try:
-                return await self.exchange.send(deadline, request)
+                return await self.sender.send(deadline, request)
             except (httpx.RemoteProtocolError, httpx.ReadError):
-                return await self.exchange.send(deadline, request)
+                return await self.sender.send(deadline, request)
         except (httpx.HTTPError, TimeoutError) as error:
             raise SystemUnavailable from error
 
@@ -192,13 +201,13 @@ class FhirClient:
         return answers
 
     async def _result(self, deadline: Deadline, query: Query, answer: Answer) -> Any:
-        if isinstance(query, Read):
+        if isinstance(query, ReadQuery):
             return self._record(query, answer)
-        if isinstance(query, Find):
+        if isinstance(query, FindQuery):
             return await self._proposed(deadline, query, answer)
         return await self._records(deadline, query, answer)
 
-    def _record(self, query: Read, answer: Answer) -> Resource | None:
+    def _record(self, query: ReadQuery, answer: Answer) -> Resource | None:
         if answer.status in (404, 410) and not answer.is_foreign:
             return None
         found = self._readable(query.name, answer)
@@ -206,7 +215,7 @@ class FhirClient:
             raise SystemUnavailable
         return found
 
-    async def _records(self, deadline: Deadline, query: Search, answer: Answer) -> list[Resource]:
+    async def _records(self, deadline: Deadline, query: SearchQuery, answer: Answer) -> list[Resource]:
         found: list[Resource] = []
         async for page in self._pages(deadline, query, answer):
             found += page
@@ -214,7 +223,7 @@ class FhirClient:
                 break
         return found
 
-    async def _pages(self, deadline: Deadline, query: Search, answer: Answer) -> AsyncIterator[list[Resource]]:
+    async def _pages(self, deadline: Deadline, query: SearchQuery, answer: Answer) -> AsyncIterator[list[Resource]]:
         url: str | None = None
         for _ in range(MOST_PAGES):
             if url is not None:
@@ -229,7 +238,7 @@ class FhirClient:
                 return
         raise self._too_many(query.kind)
 
-    async def _proposed(self, deadline: Deadline, query: Find, answer: Answer) -> list[Resource]:
+    async def _proposed(self, deadline: Deadline, query: FindQuery, answer: Answer) -> list[Resource]:
         found: list[Resource] = []
         for _ in range(MOST_PAGES):
             answered = returned(self._readable(query.name, answer))
@@ -256,8 +265,8 @@ class FhirClient:
         try:
             found = answer.readable(name)
         except Misconfigured as error:
-            raise self.exchange.told(name, error) from None
-        self.exchange.works(name)
+            raise self.sender.report_fault(name, error) from None
+        self.sender.clear_fault(name)
         return found
 
     async def _write(
@@ -273,7 +282,7 @@ class FhirClient:
         headers = {**headers, "Content-Type": JSON, "Prefer": "return=representation"}
         request = Request(method, url, name, orjson.dumps(resource), headers, is_write=True)
         try:
-            return await self.exchange.send(deadline, request)
+            return await self.sender.send(deadline, request)
         except _NOT_SENT as error:
             raise SystemUnavailable from error
         except (httpx.HTTPError, TimeoutError) as error:
@@ -284,13 +293,15 @@ class FhirClient:
         if answer.found is None or not is_record(answer.found, kind):
             reason = refusal_reason(answer.found)
             raise AnswerLost(failed=bool(reason), reason=reason)
-        self.exchange.works(name)
+        self.sender.clear_fault(name)
         return answer.found
 
     def _check_written(self, name: str, answer: Answer) -> None:
         """Raises what the status of the answer to a write means, unless it is a success."""
         if 300 <= answer.status < 400 or answer.status in (401, 403):
-            raise self.exchange.told(name, Misconfigured(f"the server answered the {name} with status {answer.status}"))
+            raise self.sender.report_fault(
+                name, Misconfigured(f"the server answered the {name} with status {answer.status}")
+            )
         if answer.status in (408, 425, 429):
             raise SystemUnavailable(answer.retry_after)
         if answer.status >= 500:
@@ -309,7 +320,7 @@ class FhirClient:
                 if not url.startswith((f"{self._base_url}/", f"{self._base_url}?")):
                     # Our credentials go to the configured server only.
                     reason = "the server's links to further pages lead to another address than baseUrl"
-                    raise self.exchange.told(name, Misconfigured(reason))
+                    raise self.sender.report_fault(name, Misconfigured(reason))
                 return url
         return None
 

@@ -17,7 +17,7 @@ _VALUES_AT_ONCE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadQuery:
     """One record; the result is None if the server has none."""
 
     reference: str
@@ -32,7 +32,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchQuery:
     """All matching records, or with `one` at most the first of them."""
 
     kind: str
@@ -50,7 +50,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class FindQuery:
     """All times that the server's `$find` proposes from `starts` to `ends`, as Appointments without ids."""
 
     subject: Parameters
@@ -66,7 +66,7 @@ class Find:
     def name(self) -> str:
         return "Appointment/$find"
 
-    def after(self, page: Sequence[Resource]) -> "Find | None":
+    def after(self, page: Sequence[Resource]) -> "FindQuery | None":
         """What to ask after a page that was cut off at the number that was asked for."""
         most = next((int(value) for name, value in self.subject if name == "_count"), None)
         last = max((moment for each in page if (moment := instant(each.get("start")))), default=self.ends)
@@ -76,21 +76,21 @@ class Find:
         return replace(self, starts=following)
 
 
-Query = Read | Search | Find
+Query = ReadQuery | SearchQuery | FindQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """Queries, and what is made of their results. Readings are sent together by `FhirClient.read_all`."""
+class CombinedQuery(Generic[T]):
+    """Queries, and what is made of their results. Combined queries are sent together by `FhirClient.read_all`."""
 
     queries: Sequence[Query]
     result: Callable[[Sequence[Any]], T]
 
 
-def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[Search]:
+def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[SearchQuery]:
     """Searches for records that match one of the values: several, because the length of a URL is limited."""
     chunks = [values[at : at + _VALUES_AT_ONCE] for at in range(0, len(values), _VALUES_AT_ONCE)]
-    return [Search(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
+    return [SearchQuery(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
 
 
 def bundle(kind: Literal["batch", "transaction"], entries: Sequence[Resource]) -> Resource:

@@ -13,7 +13,7 @@ _EVENTS = {
 }
 
 
-def executed(write: PendingWrite, reference: str, now: datetime) -> WriteOutcome:
+def executed_outcome(write: PendingWrite, reference: str, now: datetime) -> WriteOutcome:
     change, data = write.change, write.data
     local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
     facts: dict[str, Any] = {}
@@ -27,14 +27,14 @@ def executed(write: PendingWrite, reference: str, now: datetime) -> WriteOutcome
     return WriteOutcome(
         "executed",
         list(ids.values()),
-        result(write),
+        stored_result(write),
         event=_EVENTS.get(change) or f"appointment.{data['status']}",
         event_subject=ids,
         record={"localId": local_id, "reference": reference, **facts},
     )
 
 
-def result(write: PendingWrite) -> dict[str, Any]:
+def stored_result(write: PendingWrite) -> dict[str, Any]:
     """What the caller gets."""
     data = write.data
     if "appointmentId" not in data:
@@ -43,7 +43,7 @@ def result(write: PendingWrite) -> dict[str, Any]:
     return {"appointmentId": data["appointmentId"], **({"status": status} if status else {})}
 
 
-def subjects(write: PendingWrite) -> list[str]:
+def subject_ids(write: PendingWrite) -> list[str]:
     """The ids that a write was about, without the id of a record that was not created."""
     data, new = write.data, {"book": "appointmentId", "create_patient": "patientId"}.get(write.change)
     return [data[key] for key in ("appointmentId", "patientId") if key in data and key != new]

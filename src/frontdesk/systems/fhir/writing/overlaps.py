@@ -13,7 +13,7 @@ from frontdesk.systems.fhir.resources.appointments import PracticeMap, time_take
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, whole_minutes
 from frontdesk.systems.fhir.resources.slots import claims
 from frontdesk.systems.fhir.transport.deadline import Deadline
-from frontdesk.systems.fhir.transport.queries import Reading, Search
+from frontdesk.systems.fhir.transport.queries import CombinedQuery, SearchQuery
 from frontdesk.systems.fhir.upstream import Upstream
 
 BOOKED_OTHERWISE = "The scheduling system's booking differed from the request and was undone."
@@ -40,14 +40,14 @@ class OverlapCheck:
         starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
         first, last = whole_minutes(starts, ends)
         own = self._own(stored)
-        beside = await self._finder.people_beside(data["providerId"])
+        beside = await self._finder.practitioners_of(data["providerId"])
         together = data["patient"] if beside else None
-        by_slot = [Search("Appointment", [("slot", ",".join(data["run"]))])] if data["run"] else []
+        by_slot = [SearchQuery("Appointment", [("slot", ",".join(data["run"]))])] if data["run"] else []
         window, patient_is_busy, users, is_open = await self._upstream.client.read_all(
             self._deadline,
             await self._finder.window(data["providerId"], data["locationId"], starts, ends, own, together),
             self._reader.is_busy(data["patient"], starts, ends, own, beside),
-            Reading(by_slot, lambda found: [each for page in found for each in page]),
+            CombinedQuery(by_slot, lambda found: [each for page in found for each in page]),
             await self._is_open(stored, starts),
         )
         run = [each for each in window.slots if reference_of(each) in data["run"]]
@@ -65,19 +65,19 @@ class OverlapCheck:
             return WriteOutcome("declined", reason=BOOKED_OTHERWISE)
         return None
 
-    async def _is_open(self, stored: Resource | None, starts: datetime) -> Reading[bool]:
+    async def _is_open(self, stored: Resource | None, starts: datetime) -> CombinedQuery[bool]:
         """Whether a server that proposes times still proposes this one, before it is booked."""
         data = self._write.data
         if stored is not None or not data.get("proposed"):
-            return Reading((), lambda _: True)
+            return CombinedQuery((), lambda _: True)
         visit_type = self._practice.directory.visit_types[data["visitTypeId"]]
         procedure = visit_type.procedure(data["procedureId"])
         assert procedure is not None
         minutes = int((datetime.fromisoformat(data["endsAt"]) - starts).total_seconds()) // 60
         ref = SlotRef(data["providerId"], data["locationId"], visit_type.id, procedure.id, minute_of(starts), minutes)
         now = datetime.fromisoformat(data["askedAt"])
-        reading = await self._finder.opening(ref, visit_type, procedure, now)
-        return Reading(reading.queries, lambda found: reading.result(found) is not None)
+        query = await self._finder.opening(ref, visit_type, procedure, now)
+        return CombinedQuery(query.queries, lambda found: query.result(found) is not None)
 
     def _own(self, stored: Resource | None) -> set[str]:
         """What the booking has stored itself, or gives up when it has succeeded."""

@@ -32,14 +32,14 @@ _LEASE = timedelta(minutes=5)  # more than all that is done with what is taken a
 _AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
-Find = Callable[[int], Awaitable["tuple[Upstream, PracticeMap] | None"]]
+FindUpstream = Callable[[int], Awaitable["tuple[Upstream, PracticeMap] | None"]]
 
 
 class Reconciler:
     """`on_settled` hears of practices that have new audit records."""
 
     def __init__(
-        self, database: Database, find: Find, clock: Callable[[], datetime], on_settled: Callable[[int], None]
+        self, database: Database, find: FindUpstream, clock: Callable[[], datetime], on_settled: Callable[[int], None]
     ) -> None:
         self._database = database
         self._find = find

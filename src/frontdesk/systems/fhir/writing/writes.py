@@ -31,7 +31,7 @@ from frontdesk.systems.fhir.transport.client import Made
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.operations import OperationSteps
-from frontdesk.systems.fhir.writing.outcomes import executed, result, subjects
+from frontdesk.systems.fhir.writing.outcomes import executed_outcome, stored_result, subject_ids
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
@@ -193,7 +193,7 @@ class Writer:
         before, data = self._asked.before, self._write.data
         assert before is not None
         if self._practice.status(before) == data["status"]:
-            return WriteOutcome("unchanged", self.subjects, result(self._write))
+            return WriteOutcome("unchanged", self.subjects, stored_result(self._write))
         change = self._asked.change
         assert isinstance(change, ChangeStatus)
         if self._cancels:
@@ -298,7 +298,7 @@ class Writer:
     def _executed(self, reference: str, now: datetime) -> WriteOutcome:
         """The ending of an executed write; slots that it held belong to the appointment now."""
         self._steps.releases = list(self._write.data.get("givesUp", ()))
-        return executed(self._write, reference, now)
+        return executed_outcome(self._write, reference, now)
 
     def _wanted(self) -> Resource:
         data = self._write.data
@@ -313,4 +313,4 @@ class Writer:
 
     @property
     def subjects(self) -> list[str]:
-        return subjects(self._write)
+        return subject_ids(self._write)

@@ -45,7 +45,7 @@ class Request:
     is_write: bool = False
 
 
-class Exchange:
+class RequestSender:
     """`on_recovery` is called on the first success after failures; `on_fault` with the name of a request and what is
     wrong, from time to time while it lasts, and with None once the request succeeds. `requests` counts answers by the
     class of their status, `none` if there was none."""
@@ -82,7 +82,7 @@ class Exchange:
     async def close(self) -> None:
         await self._http.aclose()
 
-    def told(self, name: str, error: Misconfigured) -> Misconfigured:
+    def report_fault(self, name: str, error: Misconfigured) -> Misconfigured:
         """The fault, logged when it begins."""
         is_new = self.faults.get(name) != error.reason
         if is_new:
@@ -93,7 +93,7 @@ class Exchange:
         self.faults[name] = error.reason
         return error
 
-    def works(self, name: str) -> None:
+    def clear_fault(self, name: str) -> None:
         """A request of this name has succeeded."""
         if self.faults.pop(name, None) is not None:
             self._on_fault(name, None)
@@ -129,11 +129,11 @@ class Exchange:
         except (TimeoutError, SystemUnavailable) as error:
             self.breaker.failed()
             if isinstance(error, Misconfigured):
-                raise self.told("credentials", error) from None
+                raise self.report_fault("credentials", error) from None
             if isinstance(error, SystemUnavailable):
                 raise
             raise SystemUnavailable from error
-        self.works("credentials")
+        self.clear_fault("credentials")
         deadline.check(write=request.is_write)
         return credentials
 
