@@ -13,7 +13,7 @@ from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Location, OpeningHours, Practice, Procedure, Provider
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.store.calendar_versions import CurrentVersions
-from frontdesk.systems.native.calendar_cache import CalendarCache, ProviderCalendar, ReadCalendar, Stretch
+from frontdesk.systems.native.calendar_cache import CalendarCache, CalendarRange, CalendarRow, ProviderCalendar
 from frontdesk.systems.native.opening_times import ProviderOffers
 from frontdesk.systems.port import SlotQuery
 from tests.domain.open_times import free_lane
@@ -128,15 +128,15 @@ def test_a_change_at_the_beginning_of_a_week_closes_visits_of_the_week_before() 
     provider, location = Provider(1, "P1", hours=always), Location(1, "L1", "UTC")
     practice = Practice("p", "P", "UTC", slot_interval_minutes=30)
     offers = ProviderOffers(provider, "UTC", (1,), (OpenTimes(practice, provider, location),))
-    cache, stretch = CalendarCache(), Stretch(0, 3 * week)
+    cache, span = CalendarCache(), CalendarRange(0, 3 * week)
 
     def open_starts(calendar: ProviderCalendar) -> list[int]:
         return [*cache.open_starts(1, {1: calendar}, long_visit, 99, offers, 2 * week - 120, 2 * week + 60)]
 
-    free = cache.learn(1, 1, stretch, ReadCalendar(1, 7, 0, 3 * week, None, None), None)
+    free = cache.update(1, 1, span, CalendarRow(1, 7, 0, 3 * week, None, None), None)
     assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)]
     booked = struct.pack("!3i", 2 * week, 2 * week + 30, 1)
-    taken = cache.learn(1, 1, stretch, ReadCalendar(2, 8, 2 * week, 2 * week + 31, booked, None), free)
+    taken = cache.update(1, 1, span, CalendarRow(2, 8, 2 * week, 2 * week + 31, booked, None), free)
     assert open_starts(taken) == [2 * week - 120, 2 * week - 90, 2 * week + 30]
     assert open_starts(free) == [*range(2 * week - 120, 2 * week + 60, 30)], "as it was read"
 

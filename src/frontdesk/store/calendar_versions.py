@@ -14,7 +14,7 @@ _VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars, bookings FROM curre
 _BOOKING = Struct(">4q3i")
 
 
-class Booking(NamedTuple):
+class LastBooking(NamedTuple):
     """A change of a provider's calendar that was one new appointment."""
 
     provider_id: int
@@ -31,10 +31,10 @@ class PracticeVersions(NamedTuple):
     calendars: Mapping[int, int]  # changes of each provider's calendar; a provider without any is left out
     bookings: bytes = b""  # the last of each calendar
 
-    def last_booking(self, provider_id: int) -> Booking | None:
+    def last_booking(self, provider_id: int) -> LastBooking | None:
         """The last change of the provider's calendar, if it was one new appointment."""
         last = (provider_id, self.calendars.get(provider_id))
-        bookings = (Booking(*each) for each in _BOOKING.iter_unpack(self.bookings))
+        bookings = (LastBooking(*each) for each in _BOOKING.iter_unpack(self.bookings))
         return next((booking for booking in bookings if booking[:2] == last), None)
 
 

@@ -61,7 +61,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "stale read: cached calendars are not read again": Bug(
         {"not linearizable (day)"},
-        Edit("systems/native/calendar_reads.py", "if calendar.changes == current.calendars.get(provider_id, 0)", "if True"),
+        Edit("systems/native/calendar_reader.py", "if calendar.changes == current.calendars.get(provider_id, 0)", "if True"),
     ),
     "stale read: changes of an appointment are not counted": Bug(
         {"not linearizable (day)"},

@@ -15,7 +15,7 @@ from frontdesk.cache import BoundedCache
 from frontdesk.domain.availability import Busy, OpenTimes, room
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
-from frontdesk.store.calendar_versions import Booking
+from frontdesk.store.calendar_versions import LastBooking
 from frontdesk.store.rows import network_integers
 from frontdesk.systems.native.opening_times import ProviderOffers
 
@@ -25,14 +25,14 @@ _OVERHEAD, _WEEK_OVERHEAD = 1000, 200  # bytes of a calendar without appointment
 _WEEK_MINUTES = 7 * DAY_MINUTES
 
 
-class Stretch(NamedTuple):
+class CalendarRange(NamedTuple):
     """A part of a calendar: the appointments that overlap begin <= t < end."""
 
     begin: int
     end: int
 
 
-class ReadCalendar(NamedTuple):
+class CalendarRow(NamedTuple):
     """A provider's calendar as it was read. Of each appointment its start, end and lane, of each hold also its expiry,
     as integers in network byte order."""
 
@@ -103,23 +103,23 @@ class CalendarCache:
     def clear(self) -> None:
         self._cached.clear()
 
-    def known(self, practice_id: int, provider_ids: Sequence[int]) -> dict[int, ProviderCalendar]:
+    def cached(self, practice_id: int, provider_ids: Sequence[int]) -> dict[int, ProviderCalendar]:
         cached = ((provider_id, self._cached.get((practice_id, provider_id))) for provider_id in provider_ids)
         return {provider_id: calendar for provider_id, calendar in cached if calendar is not None}
 
-    def learn(
-        self, practice_id: int, provider_id: int, stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None
+    def update(
+        self, practice_id: int, provider_id: int, span: CalendarRange, read: CalendarRow, known: ProviderCalendar | None
     ) -> ProviderCalendar:
-        """Stores the calendar of that stretch: what was read, and the rest as it was `known`."""
-        appointments = _appointments(stretch, read, known)
+        """Stores the calendar of that range: what was read, and the rest as it was `known`."""
+        appointments = _appointments(span, read, known)
         held = network_integers("i", read.holds)
         holds, until = Busy(held[0::4], held[1::4], held[2::4]), min(held[3::4], default=inf)
-        learnt = ProviderCalendar(read.changes, read.mark, *stretch, appointments, holds, until)
+        updated = ProviderCalendar(read.changes, read.mark, *span, appointments, holds, until)
         # A hold that is new since then is among what has changed.
         changed = () if known is None else ((read.since, read.until), *_spans(known.holds))
-        return self._store(practice_id, provider_id, learnt, known, changed)
+        return self._store(practice_id, provider_id, updated, known, changed)
 
-    def book(self, practice_id: int, known: ProviderCalendar, booking: Booking) -> ProviderCalendar | None:
+    def add_booking(self, practice_id: int, known: ProviderCalendar, booking: LastBooking) -> ProviderCalendar | None:
         """Stores the calendar with a booking that is the only change since it was read; None if that is not certain."""
         if booking.changes != known.changes + 1 or booking.mark_before != known.mark:
             return None
@@ -204,13 +204,13 @@ def _week_size(starts: "array[int]") -> int:
     return _WEEK_OVERHEAD + starts.itemsize * len(starts)
 
 
-def _appointments(stretch: Stretch, read: ReadCalendar, known: ProviderCalendar | None) -> Busy:
+def _appointments(span: CalendarRange, read: CalendarRow, known: ProviderCalendar | None) -> Busy:
     numbers = network_integers("i", read.appointments)
     found = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
     if known is None:
         return found
-    before = known.appointments.starting(stretch.begin - LONGEST_APPOINTMENT, read.since)
-    after = known.appointments.starting(max(read.since, read.until), stretch.end)
+    before = known.appointments.starting(span.begin - LONGEST_APPOINTMENT, read.since)
+    after = known.appointments.starting(max(read.since, read.until), span.end)
     starts, ends, lanes = array("i"), array("i"), array("i")
     for part in (before, found, after):
         starts.extend(part.starts)
@@ -248,16 +248,16 @@ def _open_as_before(
     return still_open
 
 
-def to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> Stretch:
-    """The stretch to read so that begin <= t < end is cached: at least what is cached without the past, and twice as
+def range_to_read(kept: ProviderCalendar | None, begin: int, end: int, now: int, horizon: int) -> CalendarRange:
+    """The range to read so that begin <= t < end is cached: at least what is cached without the past, and twice as
     much if that is too short, so that searches for ever later dates do not read each time."""
     if kept is None:
-        return Stretch(begin, end)
+        return CalendarRange(begin, end)
     first = min(begin, max(kept.begin, now))
     if covers(kept, begin, end):
-        return Stretch(first, kept.end)
+        return CalendarRange(first, kept.end)
     twice = min(kept.end + (kept.end - kept.begin), horizon)
-    return Stretch(first, max(end, kept.end, twice))
+    return CalendarRange(first, max(end, kept.end, twice))
 
 
 def covers(calendar: ProviderCalendar, begin: int, end: int) -> bool:

@@ -8,15 +8,15 @@ from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import Database
 from frontdesk.systems.native.calendar_cache import (
     CalendarCache,
+    CalendarRange,
+    CalendarRow,
     ProviderCalendar,
-    ReadCalendar,
-    Stretch,
     covers,
-    to_read,
+    range_to_read,
 )
 
 
-class CalendarReads:
+class CalendarReader:
     def __init__(
         self,
         database: Database,
@@ -33,7 +33,7 @@ class CalendarReads:
         self._cache = cache
         self._practice_id = practice_id
         self._provider_ids = provider_ids
-        self._cached = cache.known(practice_id, provider_ids)
+        self._cached = cache.cached(practice_id, provider_ids)
         # Current as of this call, and read as far as it needed them.
         self.calendars: dict[int, ProviderCalendar] = {}
         for provider_id, calendar in self._cached.items():
@@ -50,7 +50,7 @@ class CalendarReads:
         self, provider_id: int, calendar: ProviderCalendar, current: PracticeVersions
     ) -> ProviderCalendar | None:
         booking = current.last_booking(provider_id)
-        return None if booking is None else self._cache.book(self._practice_id, calendar, booking)
+        return None if booking is None else self._cache.add_booking(self._practice_id, calendar, booking)
 
     @property
     def cached_until(self) -> int:
@@ -61,13 +61,13 @@ class CalendarReads:
         """Reads the calendars that are not known from begin to end. Returns the version of the directory they were read
         under, or None if there was nothing to read."""
         wanted = {
-            each: to_read(self._cached.get(each), begin, end, self._minute, horizon)
+            each: range_to_read(self._cached.get(each), begin, end, self._minute, horizon)
             for each in self._provider_ids
             if each not in self.calendars or not covers(self.calendars[each], begin, end)
         }
         if not wanted:
             return None
-        known = {each: self._known(each, stretch) for each, stretch in wanted.items()}
+        known = {each: self._known(each, span) for each, span in wanted.items()}
         rows = await self._database.fetch(
             "SELECT * FROM changed_busy_times($1, $2, $3, $4, $5, $6, $7)",
             self._practice_id,
@@ -78,14 +78,14 @@ class CalendarReads:
             self._now,
         )
         for _, provider_id, *row in rows:
-            read, stretch = ReadCalendar(*row), wanted[provider_id]
-            learnt = self._cache.learn(self._practice_id, provider_id, stretch, read, known[provider_id])
-            self._cached[provider_id] = self.calendars[provider_id] = learnt
+            read, span = CalendarRow(*row), wanted[provider_id]
+            updated = self._cache.update(self._practice_id, provider_id, span, read, known[provider_id])
+            self._cached[provider_id] = self.calendars[provider_id] = updated
             self.changes.setdefault(provider_id, read.changes)
         version: int = rows[0]["version"]
         return version
 
-    def _known(self, provider_id: int, stretch: Stretch) -> ProviderCalendar | None:
-        """The cached calendar, also one that has changed since, if it covers the stretch."""
+    def _known(self, provider_id: int, span: CalendarRange) -> ProviderCalendar | None:
+        """The cached calendar, also one that has changed since, if it covers the range."""
         cached = self._cached.get(provider_id)
-        return cached if cached is not None and covers(cached, *stretch) else None
+        return cached if cached is not None and covers(cached, *span) else None

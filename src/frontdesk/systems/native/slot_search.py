@@ -15,7 +15,7 @@ from frontdesk.systems.port import OpenSlots, SlotPosition, SlotQuery
 _FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
 
 
-class Search:
+class SlotSearch:
     def __init__(
         self,
         directory: Directory,

@@ -15,9 +15,9 @@ from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.native.calendar_cache import LONGEST_APPOINTMENT, CalendarCache
-from frontdesk.systems.native.calendar_reads import CalendarReads
+from frontdesk.systems.native.calendar_reader import CalendarReader
 from frontdesk.systems.native.opening_times import OpeningTimesCache
-from frontdesk.systems.native.search import Search
+from frontdesk.systems.native.slot_search import SlotSearch
 from frontdesk.systems.offers import named, offered
 from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery, SlotState, SystemUnavailable, Versions
 
@@ -52,19 +52,19 @@ class NativeSlots:
         for _ in range(_STALE_ATTEMPTS):
             stored, current = await self._current()
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
-            search = Search(stored.directory, offers, query, now, most, after)
-            reads = self._reads(search.provider_ids, current, now)
+            search = SlotSearch(stored.directory, offers, query, now, most, after)
+            reader = self._reader(search.provider_ids, current, now)
             open_starts = partial(
-                self._calendar.calendars.open_starts, self._practice_id, reads.calendars, search.procedure, search.most
+                self._calendar.calendars.open_starts, self._practice_id, reader.calendars, search.procedure, search.most
             )
             version = stored.version
-            for begin, end in search.windows(reads.cached_until - search.margin):
-                version = await reads.read(begin, end + search.margin, search.horizon) or version
+            for begin, end in search.windows(reader.cached_until - search.margin):
+                version = await reader.read(begin, end + search.margin, search.horizon) or version
                 if version != stored.version or search.look(begin, end, open_starts):
                     break
             if version == stored.version:
                 found = FoundSlots(query.visit_type_id, search.procedure, search.found())
-                return found, Versions(version, reads.changes)
+                return found, Versions(version, reader.changes)
         raise SystemUnavailable
 
     async def state(self, slot: SlotRef, now: datetime) -> tuple[SlotState | None, Versions]:
@@ -72,16 +72,16 @@ class NativeSlots:
             stored, current = await self._current()
             if slot.provider_id not in stored.directory.providers:
                 return None, Versions(stored.version, {})
-            reads = self._reads([slot.provider_id], current, now)
+            reader = self._reader([slot.provider_id], current, now)
             end = slot.start + LONGEST_APPOINTMENT
-            version = await reads.read(slot.start, end, end) or stored.version
+            version = await reader.read(slot.start, end, end) or stored.version
             if version == stored.version:
-                calendar, begin = reads.calendars[slot.provider_id], slot.start - LONGEST_APPOINTMENT
+                calendar, begin = reader.calendars[slot.provider_id], slot.start - LONGEST_APPOINTMENT
                 state = self.compute_state(slot, stored, now, calendar.busy.starting(begin, end))
                 if state is not None and not state.available and calendar.has_holds:
                     unheld = self.compute_state(slot, stored, now, calendar.appointments.starting(begin, end))
                     state = replace(state, held=unheld is not None and unheld.available)
-                return state, Versions(version, reads.changes)
+                return state, Versions(version, reader.changes)
         raise SystemUnavailable
 
     def compute_state(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
@@ -121,6 +121,6 @@ class NativeSlots:
             await self._calendar.directories.newest(self._practice_id)  # the cached version may be lost by a fail-over
         raise SystemUnavailable
 
-    def _reads(self, provider_ids: Sequence[int], current: PracticeVersions, now: datetime) -> CalendarReads:
+    def _reader(self, provider_ids: Sequence[int], current: PracticeVersions, now: datetime) -> CalendarReader:
         calendar = self._calendar
-        return CalendarReads(calendar.database, calendar.calendars, self._practice_id, provider_ids, current, now)
+        return CalendarReader(calendar.database, calendar.calendars, self._practice_id, provider_ids, current, now)
