@@ -29,7 +29,7 @@ from frontdesk.privileges import as_caller
 if TYPE_CHECKING:
     from frontdesk.practice_file import PracticeFile, PracticeFileError
     from frontdesk.store.directories import StoredDirectory
-    from frontdesk.systems.stranding import Found
+    from frontdesk.systems.stranding import StrandingReport
 
 _NEXT_STEPS = """
 
@@ -104,10 +104,10 @@ def _import(args: argparse.Namespace) -> int | None:
     return None
 
 
-def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool, Found]":
+def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool, StrandingReport]":
     """The file, whether it created the practice, and the appointments that it stranded."""
 
-    async def work(context: CommandContext) -> "tuple[PracticeFile, bool, Found]":
+    async def work(context: CommandContext) -> "tuple[PracticeFile, bool, StrandingReport]":
         from frontdesk.store.practice_import import checked_file
 
         file, stored = await checked_file(context.database, text, context.audit.now, prune=args.prune)
@@ -120,17 +120,17 @@ def _imported(args: argparse.Namespace, text: str) -> "tuple[PracticeFile, bool,
     return with_database(work, creates=True)
 
 
-async def _create(context: CommandContext, file: "PracticeFile") -> "Found":
+async def _create(context: CommandContext, file: "PracticeFile") -> "StrandingReport":
     from frontdesk.store.practices import import_practice
-    from frontdesk.systems.stranding import Found
+    from frontdesk.systems.stranding import StrandingReport
 
     await import_practice(context.database, file, context.audit.now, in_transaction=partial(_record, context))
-    return Found()
+    return StrandingReport()
 
 
 async def _update(
     args: argparse.Namespace, context: CommandContext, file: "PracticeFile", stored: "StoredDirectory"
-) -> "Found":
+) -> "StrandingReport":
     from frontdesk.store.practice_import import after_import
     from frontdesk.store.practices import PracticeChanged, import_practice
     from frontdesk.systems.stranding import Stranding, opened_system
@@ -162,7 +162,7 @@ async def _record(context: CommandContext, connection: Any, practice_id: int) ->
     await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
 
 
-def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool, found: "Found") -> None:
+def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool, found: "StrandingReport") -> None:
     directory = file.directory
     counts = {
         "locations": len(directory.locations),
@@ -189,7 +189,7 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool,
     answer(args, document, text)
 
 
-def _answer_refusal(args: argparse.Namespace, found: "Found") -> int:
+def _answer_refusal(args: argparse.Namespace, found: "StrandingReport") -> int:
     document: dict[str, Any] = {"stranded": stranded_document(found.stranded)}
     if found.unanswered is not None:
         document["notLookedAt"] = found.unanswered

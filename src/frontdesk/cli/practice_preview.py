@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from frontdesk.domain.stranded import Stranded
     from frontdesk.practice_file import PracticeFile
     from frontdesk.store.practice_import import Difference
-    from frontdesk.systems.stranding import Choice, Found
+    from frontdesk.systems.stranding import Choice, StrandingReport
 
 _CONSEQUENCES = {
     "keep": "They would stay booked. Give --stranded refuse or --stranded cancel if they must not.",
@@ -39,7 +39,7 @@ class _Preview:
     is_new: bool
     differences: "Sequence[Difference]"
     text_diff: str
-    found: "Found | None" = None  # None: there is no practice yet
+    found: "StrandingReport | None" = None  # None: there is no practice yet
 
 
 def previewed(args: argparse.Namespace, text: str) -> _Preview:
@@ -128,13 +128,13 @@ def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
     answer(args, document, "\n\n".join(part for part in parts if part))
 
 
-def _consequence(found: "Found", choice: "Choice") -> str:
+def _consequence(found: "StrandingReport", choice: "Choice") -> str:
     if found.must_be_refused(choice):
         return f"The import would be refused. {way_out(found)}"
     return _CONSEQUENCES[choice] if found.can_cancel else _STAY
 
 
-def way_out(found: "Found") -> str:
+def way_out(found: "StrandingReport") -> str:
     if found.can_cancel:
         return "Give --stranded keep or --stranded cancel to say what becomes of them."
     return (

@@ -22,7 +22,7 @@ _AWAY = "it cannot be reached, or cannot answer now"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StrandingReport:
     """The appointments that a change strands."""
 
     stranded: Sequence[Stranded] = ()
@@ -38,7 +38,7 @@ class Found:
 class StrandingRefused(Exception):  # noqa: N818 - what it is, not what it is called
     """The import would strand booked patients, or nobody can tell. Nothing was changed."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: StrandingReport) -> None:
         super().__init__("the import would strand booked patients")
         self.found = found
 
@@ -57,13 +57,13 @@ class Stranding:
     after: Directory
     system: SystemOfCall
 
-    async def preview(self, database: Database, practice_id: int, now: datetime) -> Found:
+    async def preview(self, database: Database, practice_id: int, now: datetime) -> StrandingReport:
         if not self.before.practice.keeps_own_calendar:
             return await self._find_upstream(now)
         async with database.transaction(practice_id) as connection:
             return await self._find(connection, practice_id, now)
 
-    async def settle_upstream(self, choice: Choice, now: datetime) -> Found | None:
+    async def settle_upstream(self, choice: Choice, now: datetime) -> StrandingReport | None:
         """Finds the stranded appointments at a FHIR server. None if the practice keeps its own calendar.
 
         It runs before the transaction of the import, because the server takes no part in that: what is booked there in
@@ -76,7 +76,7 @@ class Stranding:
             raise StrandingRefused(found)
         return found
 
-    async def settle(self, connection: Any, practice_id: int, choice: Choice, audit: AuditContext) -> Found:
+    async def settle(self, connection: Any, practice_id: int, choice: Choice, audit: AuditContext) -> StrandingReport:
         """Finds the stranded appointments of a native calendar, and cancels them if that was chosen.
 
         It runs in the transaction of the import, which has locked the providers. Raises StrandingRefused.
@@ -89,21 +89,23 @@ class Stranding:
             await cancel_appointments(connection, practice_id, ids, _REASON, audit)
         return found
 
-    async def _find(self, connection: Any, practice_id: int, now: datetime) -> Found:
-        return Found(stranded(self.before, self.after, await upcoming_appointments(connection, practice_id, now)))
+    async def _find(self, connection: Any, practice_id: int, now: datetime) -> StrandingReport:
+        return StrandingReport(
+            stranded(self.before, self.after, await upcoming_appointments(connection, practice_id, now))
+        )
 
-    async def _find_upstream(self, now: datetime) -> Found:
+    async def _find_upstream(self, now: datetime) -> StrandingReport:
         found: list[Stranded] = []
         if not may_strand(self.before, self.after):
-            return Found(can_cancel=False)
+            return StrandingReport(can_cancel=False)
         try:
             async for page in upcoming_pages(self.system, now):
                 found += stranded(self.before, self.after, page)
         except Misconfigured as error:
-            return Found(can_cancel=False, unanswered=error.reason)
+            return StrandingReport(can_cancel=False, unanswered=error.reason)
         except SystemUnavailable:
-            return Found(can_cancel=False, unanswered=_AWAY)
-        return Found(found, can_cancel=False)
+            return StrandingReport(can_cancel=False, unanswered=_AWAY)
+        return StrandingReport(found, can_cancel=False)
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ from frontdesk.store.practices import (
     stored_patients,
 )
 from frontdesk.systems.port import SchedulingSystem
-from frontdesk.systems.stranding import Choice, Found, Stranding, default_choice
+from frontdesk.systems.stranding import Choice, Stranding, StrandingReport, default_choice
 from frontdesk.systems.stranding import StrandingRefused as StrandingRefused
 
 STRANDED_CHOICES: Mapping[str, Choice] = {"keep": "keep", "cancel": "cancel"}
@@ -43,7 +43,7 @@ class Preview:
 
     version: int
     differences: Sequence[Difference]
-    found: Found
+    found: StrandingReport
     before: Directory  # active records, without time that was blocked in the console
     after: Directory
 
