@@ -24,7 +24,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.doors import oauth
 from frontdesk.doors.bodies import require_json_body
-from frontdesk.doors.fhir.exchange import _pairs as fhir_pairs
+from frontdesk.doors.fhir.fhir_request import _pairs as fhir_pairs
 from frontdesk.doors.fhir.parameters import read_query
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.writing.json_patch import patched

@@ -11,7 +11,7 @@ from frontdesk.doors.fhir.addresses import Resource, reference_of
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.outcomes import ignored
 from frontdesk.doors.fhir.parameters import CURSOR, MOST_COUNT, Inclusion, Pairs, Query, read_query
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType, read_existing
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage, read_existing
 from frontdesk.doors.fhir.versions import versioned
 
 MOST_STEPS = 10  # that a page takes before the rest is left to the next one
@@ -42,14 +42,14 @@ class Searches:
         total = found.total if begin is None else None
         if total is None and begin is None and found.last is None:
             total = len(found.resources)
-        return self._page(query, Found(found.resources, None, total), included, links)
+        return self._page(query, SearchPage(found.resources, None, total), included, links)
 
     def _page(
-        self, query: Query, found: Found, included: Sequence[Resource], cursors: Mapping[str, str | None]
+        self, query: Query, found: SearchPage, included: Sequence[Resource], cursors: Mapping[str, str | None]
     ) -> Resource:
         """`cursors` are those of the links."""
-        private = {each.parameter.name for each in query.criteria if each.parameter.private}
-        used = [pair for pair in query.used if pair[0].partition(":")[0] not in private]
+        personal = {each.parameter.name for each in query.criteria if each.parameter.is_personal}
+        used = [pair for pair in query.used if pair[0].partition(":")[0] not in personal]
         links = [
             {"relation": relation, "url": _address(f"{self._base}/{query.kind}", used, cursor)}
             for relation, cursor in cursors.items()
@@ -107,7 +107,7 @@ def _unsorted(query: Query, *, strict: bool) -> Query:
     return replace(query, sort=None, used=used, ignored=(*query.ignored, fault))
 
 
-async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
+async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> SearchPage:
     """A page of resources that match. It may be short although more follow, because its steps are limited."""
     if query.alternatives("_id") and not kind.is_listed:
         return await _by_id(kind, calls, query, begin)
@@ -118,10 +118,10 @@ async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position 
         last, total = step.last, step.total
         if last is None or len(found) >= query.count:
             break
-    return Found(found, last, total)
+    return SearchPage(found, last, total)
 
 
-async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> Found:
+async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> SearchPage:
     alone = [each.parameter.name for each in query.criteria if each.parameter.found is None]
     if alone:
         raise invalid([FieldError(name, "unknown", f"{name} cannot be combined with _id") for name in alone])
@@ -130,16 +130,16 @@ async def _by_id(kind: ResourceType, calls: Calls, query: Query, begin: Position
     last = first + query.count
     found = [await read_existing(kind.read, calls, resource_id) for resource_id in ids[first:last]]
     matching = [resource for resource in found if resource is not None and query.matches(resource)]
-    return Found(matching, [last] if last < len(ids) else None)
+    return SearchPage(matching, [last] if last < len(ids) else None)
 
 
-async def _total(kind: ResourceType, calls: Calls, query: Query) -> Found:
+async def _total(kind: ResourceType, calls: Calls, query: Query) -> SearchPage:
     """How many resources match, if one page of any size holds them."""
     found = await _find(kind, calls, replace(query, count=sys.maxsize), None)
     total = len(found.resources) if found.last is None else found.total
     if total is None:
         raise invalid([FieldError("_summary", "range", "too many resources match to be counted")])
-    return Found([], None, total)
+    return SearchPage([], None, total)
 
 
 def _position(calls: Calls, bound: Sequence[Any], cursor: str) -> Position:

@@ -12,7 +12,7 @@ from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url, hold_of
 from frontdesk.doors.fhir.bundles import Searches
 from frontdesk.doors.fhir.calls import Calls
-from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
 from frontdesk.doors.fhir.outcomes import outcome_document
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.served import SERVED
@@ -33,7 +33,7 @@ from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import HOLD_SLOT, RELEASE_HOLD, Operation
 from frontdesk.settings import Settings
 
-Handler = Callable[[Exchange], Awaitable[Reply]]
+Handler = Callable[[FhirRequest], Awaitable[Reply]]
 
 
 class FhirDoor:
@@ -55,25 +55,25 @@ class FhirDoor:
         self._statement = capability_statement(SERVED.values(), settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = request_of(scope)
-        calls = Calls(self._engine, self._limiter, request, self._identifiers)
-        exchange = Exchange(request, calls, receive, self._base)
-        handlers = self._handlers(request.path)
-        request_id, code = request.request_id, None
+        http = request_of(scope)
+        calls = Calls(self._engine, self._limiter, http, self._identifiers)
+        request = FhirRequest(http, calls, receive, self._base)
+        handlers = self._handlers(http.path)
+        request_id, code = http.request_id, None
         try:
-            reply = await _answer(exchange, handlers)
+            reply = await _answer(request, handlers)
             status = reply.status
-            headers, content = _written(exchange, reply)
+            headers, content = _written(request, reply)
         except Exception as error:
             problem = error if isinstance(error, Problem) else unexpected_problem(error, request_id)
             status, code = problem.status, problem.code
             headers, content = door_problem(
                 problem, self._settings, request_id, FHIR_PREFIX, handlers, outcome_document
             )
-        await send_response(send, request, status, headers, content)
-        operation = exchange.calls.operation
+        await send_response(send, http, status, headers, content)
+        operation = request.calls.operation
         name = None if operation is None else operation.name
-        self._requests.record("fhir", name, request.caller, request.method, status, code, request.began, request_id)
+        self._requests.record("fhir", name, http.caller, http.method, status, code, http.began, request_id)
 
     def _handlers(self, path: str) -> Mapping[str, Handler]:
         """What answers a path, by method."""
@@ -108,87 +108,87 @@ class FhirDoor:
                 return {"GET": partial(_read, kind, resource_id), **change}
         return {}
 
-    async def _metadata(self, exchange: Exchange) -> Reply:
-        exchange.negotiate()
+    async def _metadata(self, request: FhirRequest) -> Reply:
+        request.negotiate()
         return Reply(200, self._statement)
 
-    async def _smart_configuration(self, exchange: Exchange) -> Reply:
-        exchange.media_type = "application/json"
+    async def _smart_configuration(self, request: FhirRequest) -> Reply:
+        request.media_type = "application/json"
         return Reply(200, smart_configuration(self._settings))
 
-    async def _search(self, kind: ResourceType, exchange: Exchange) -> Reply:
-        await exchange.admit(kind.search_by)
-        pairs = exchange.query()
-        if exchange.http.method == "POST":
-            pairs += await exchange.form()
-        return Reply(200, await self._searches.bundle(kind, exchange.calls, pairs, strict=exchange.is_strict))
+    async def _search(self, kind: ResourceType, request: FhirRequest) -> Reply:
+        await request.admit(kind.search_by)
+        pairs = request.query()
+        if request.http.method == "POST":
+            pairs += await request.form()
+        return Reply(200, await self._searches.bundle(kind, request.calls, pairs, strict=request.is_strict))
 
-    async def _find(self, schedule: str | None, exchange: Exchange) -> Reply:
-        await exchange.admit(PROPOSAL.search_by)
-        given = exchange.query()
-        if exchange.http.method == "POST":
-            given += find_parameters(await read_document(exchange))
-        pairs = await find_pairs(exchange.calls, given, schedule, self._base)
-        return Reply(200, await self._searches.bundle(PROPOSAL, exchange.calls, pairs, strict=exchange.is_strict))
+    async def _find(self, schedule: str | None, request: FhirRequest) -> Reply:
+        await request.admit(PROPOSAL.search_by)
+        given = request.query()
+        if request.http.method == "POST":
+            given += find_parameters(await read_document(request))
+        pairs = await find_pairs(request.calls, given, schedule, self._base)
+        return Reply(200, await self._searches.bundle(PROPOSAL, request.calls, pairs, strict=request.is_strict))
 
 
-async def _answer(exchange: Exchange, handlers: Mapping[str, Handler]) -> Reply:
+async def _answer(request: FhirRequest, handlers: Mapping[str, Handler]) -> Reply:
     if not handlers:
         raise Problem("not_found", "There is nothing at this path.")
-    if exchange.http.method not in handlers:
+    if request.http.method not in handlers:
         raise Problem("method_not_allowed")
-    return await handlers[exchange.http.method](exchange)
+    return await handlers[request.http.method](request)
 
 
-async def _read(kind: ResourceType, resource_id: str, exchange: Exchange) -> Reply:
-    await exchange.admit(kind.read_by)
-    resource = versioned(await kind.read(exchange.calls, resource_id))
+async def _read(kind: ResourceType, resource_id: str, request: FhirRequest) -> Reply:
+    await request.admit(kind.read_by)
+    resource = versioned(await kind.read(request.calls, resource_id))
     headers = version_headers(resource)
-    if is_unchanged(resource, exchange.http.headers):
+    if is_unchanged(resource, request.http.headers):
         return Reply(304, None, headers)
     return Reply(200, resource, headers)
 
 
-async def _create(writes: Writes, exchange: Exchange) -> Reply:
-    await exchange.admit(writes.create_by)
-    return await writes.create(exchange, await read_document(exchange))
+async def _create(writes: Writes, request: FhirRequest) -> Reply:
+    await request.admit(writes.create_by)
+    return await writes.create(request, await read_document(request))
 
 
-async def _change(writes: Writes, resource_id: str, exchange: Exchange) -> Reply:
+async def _change(writes: Writes, resource_id: str, request: FhirRequest) -> Reply:
     """An update, or a patch of the resource as it is now."""
-    await exchange.admit(writes.change_by)
-    document = await read_document(exchange)
-    if exchange.http.method == "PATCH":
-        require_patch(exchange.http)
-        document = patched(await SERVED[writes.kind].read(exchange.calls, resource_id), document)
-    return await writes.change(exchange, resource_id, document)
+    await request.admit(writes.change_by)
+    document = await read_document(request)
+    if request.http.method == "PATCH":
+        require_patch(request.http)
+        document = patched(await SERVED[writes.kind].read(request.calls, resource_id), document)
+    return await writes.change(request, resource_id, document)
 
 
 async def _operate(
-    operation: Operation, operate: Callable[[Exchange, Any], Awaitable[Reply]], exchange: Exchange
+    operation: Operation, operate: Callable[[FhirRequest, Any], Awaitable[Reply]], request: FhirRequest
 ) -> Reply:
-    await exchange.admit(operation)
-    return await operate(exchange, await read_document(exchange))
+    await request.admit(operation)
+    return await operate(request, await read_document(request))
 
 
-async def _cancel(resource_id: str, exchange: Exchange) -> Reply:
-    await exchange.admit(CANCEL if hold_of(resource_id) is None else RELEASE_HOLD)
+async def _cancel(resource_id: str, request: FhirRequest) -> Reply:
+    await request.admit(CANCEL if hold_of(resource_id) is None else RELEASE_HOLD)
     return await cancel_appointment(
-        exchange, resource_id, await read_document(exchange, absent={"resourceType": "Parameters"})
+        request, resource_id, await read_document(request, absent={"resourceType": "Parameters"})
     )
 
 
-def _written(exchange: Exchange, reply: Reply) -> tuple[RawHeaders, bytes]:
+def _written(request: FhirRequest, reply: Reply) -> tuple[RawHeaders, bytes]:
     content = b"" if reply.resource is None else orjson.dumps(reply.resource)
     headers = [
         *reply.headers,
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
-        (TRACE, exchange.http.request_id.encode()),
+        (TRACE, request.http.request_id.encode()),
     ]
     if reply.resource is not None:
         headers += [
-            (b"content-type", f"{exchange.media_type};charset=utf-8".encode()),
+            (b"content-type", f"{request.media_type};charset=utf-8".encode()),
             (b"content-length", b"%d" % len(content)),
         ]
     return headers, content

@@ -28,7 +28,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Exchange:
+class FhirRequest:
     http: HttpRequest
     calls: Calls
     receive: Receive

@@ -35,7 +35,7 @@ class SearchParameter(NamedTuple):
     kind: Literal["string", "token", "reference", "date"]
     found: Callable[[Resource], list[str]] | None = None
     targets: tuple[str, ...] = ()  # types that a reference refers to
-    private: bool = False  # whether its values are personal data, which links do not repeat
+    is_personal: bool = False  # whether its values are personal data, which links do not repeat
 
 
 class Span(NamedTuple):

@@ -11,12 +11,12 @@ from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.operations import Operation
 
 Position = Sequence[Any]
-Read = Callable[[Calls, str], Awaitable[Resource]]
+ReadResource = Callable[[Calls, str], Awaitable[Resource]]
 
 LAST_UPDATED = SearchParameter("_lastUpdated", "date", lambda resource: [resource["meta"]["lastUpdated"]])
 
 
-class Found(NamedTuple):
+class SearchPage(NamedTuple):
     """Some of the resources of a search. `last` is the position to continue from if there may be more; `total` is
     their number if it is known."""
 
@@ -30,8 +30,8 @@ class ResourceType:
     name: str
     read_by: Operation
     search_by: Operation
-    read: Read
-    search: Callable[[Calls, Query, Position | None], Awaitable[Found]]
+    read: ReadResource
+    search: Callable[[Calls, Query, Position | None], Awaitable[SearchPage]]
     """Returns at most `query.count` resources after a position. Those that the query does not match may be among them:
     they are filtered out afterwards."""
     parameters: tuple[SearchParameter, ...]
@@ -45,7 +45,7 @@ class ResourceType:
         return next(each for each in self.parameters if each.name == name)
 
 
-async def read_existing(read: Read, calls: Calls, resource_id: str) -> Resource | None:
+async def read_existing(read: ReadResource, calls: Calls, resource_id: str) -> Resource | None:
     """The resource, None if there is none, or none that the caller may know."""
     try:
         return await read(calls, resource_id)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.resources.appointments import APPOINTMENT
-from frontdesk.doors.fhir.resources.dated import dated
 from frontdesk.doors.fhir.resources.healthcare_services import HEALTHCARE_SERVICE
-from frontdesk.doors.fhir.resources.identified import identified
+from frontdesk.doors.fhir.resources.identifiers import with_identifiers
+from frontdesk.doors.fhir.resources.last_updated import with_last_updated
 from frontdesk.doors.fhir.resources.locations import LOCATION
 from frontdesk.doors.fhir.resources.patients import PATIENT
 from frontdesk.doors.fhir.resources.practitioner_roles import PRACTITIONER_ROLE
@@ -17,13 +17,13 @@ from frontdesk.doors.fhir.resources.slots import SLOT
 SERVED: Mapping[str, ResourceType] = {
     kind.name: kind
     for kind in (
-        dated(PRACTITIONER),
-        dated(PRACTITIONER_ROLE),
-        dated(LOCATION),
-        dated(HEALTHCARE_SERVICE),
-        dated(SCHEDULE),
+        with_last_updated(PRACTITIONER),
+        with_last_updated(PRACTITIONER_ROLE),
+        with_last_updated(LOCATION),
+        with_last_updated(HEALTHCARE_SERVICE),
+        with_last_updated(SCHEDULE),
         SLOT,
-        identified(APPOINTMENT, "apt"),
-        identified(PATIENT, "pat"),
+        with_identifiers(APPOINTMENT, "apt"),
+        with_identifiers(PATIENT, "pat"),
     )
 }

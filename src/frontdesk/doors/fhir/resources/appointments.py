@@ -10,9 +10,9 @@ from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, hold
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE, service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import LAST_UPDATED, Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import LAST_UPDATED, Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ID
-from frontdesk.doors.fhir.resources.held import read_held
+from frontdesk.doors.fhir.resources.held_appointments import read_held
 from frontdesk.operations import APPOINTMENTS_IN_FULL, BY_NAME
 
 _GET_APPOINTMENT = BY_NAME["get_appointment"]
@@ -40,12 +40,12 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return appointment(await calls.run(_GET_APPOINTMENT, appointmentId=our_id("apt", resource_id)))
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     """Lists the appointments of one patient after the other. A position is the patient and the cursor of the list."""
     first, last = query.days("date")
     patients, filters = _patients(query), _filters(query)
     if not patients or filters is None or (first is not None and last is not None and first > last):
-        return Found([])
+        return SearchPage([])
     patient, cursor = (patients[0], None) if after is None else after
     try:
         found = await calls.run(
@@ -62,9 +62,9 @@ async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
         found = {"items": []}
     appointments = [appointment(each) for each in found["items"]]
     if "nextCursor" in found:
-        return Found(appointments, [patient, found["nextCursor"]])
+        return SearchPage(appointments, [patient, found["nextCursor"]])
     following = patients[patients.index(patient) + 1 :]
-    return Found(appointments, [following[0], None] if following else None)
+    return SearchPage(appointments, [following[0], None] if following else None)
 
 
 def _patients(query: Query) -> list[str | None]:

@@ -5,7 +5,7 @@ from typing import Any
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position
+from frontdesk.doors.fhir.resource_types import Position, SearchPage
 from frontdesk.operations import Operation
 
 _AT_ONCE = 200
@@ -26,12 +26,12 @@ async def whole_list(calls: Calls, operation: Operation, **filters: Any) -> list
             return items
 
 
-def page_of(resources: list[Resource], query: Query, after: Position | None) -> Found:
+def page_of(resources: list[Resource], query: Query, after: Position | None) -> SearchPage:
     """The resources that match, in order of their ids."""
     matching = sorted((_key(resource), resource) for resource in resources if query.matches(resource))
     rest = [pair for pair in matching if after is None or pair[0] > list(after)]
     last = rest[query.count - 1][0] if len(rest) > query.count else None
-    return Found([resource for _, resource in rest[: query.count]], last, len(matching))
+    return SearchPage([resource for _, resource in rest[: query.count]], last, len(matching))
 
 
 def _key(resource: Resource) -> list[int]:

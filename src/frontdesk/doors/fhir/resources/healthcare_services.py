@@ -6,7 +6,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_ids, no_such_reso
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import DURATION, PATIENT_KIND, service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of
 from frontdesk.operations import ALL_PROCEDURES
 
@@ -24,7 +24,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     raise no_such_resource()
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     return page_of(await services(calls, query.text("name")), query, after)
 
 

@@ -6,7 +6,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_ids
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import TIME_ZONE
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ID, page_of, whole_list
 from frontdesk.operations import BY_NAME
 
@@ -18,7 +18,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _location(await calls.run(GET_LOCATION, locationId=number))
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     found = await whole_list(calls, LIST_LOCATIONS, name=query.text("name"))
     return page_of([_location(each) for each in found], query, after)
 

@@ -7,7 +7,7 @@ from frontdesk.doors.fhir.addresses import Resource, fhir_id, our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import PATIENT_KIND, PATIENT_NUMBER
 from frontdesk.doors.fhir.parameters import Query, SearchParameter, Span
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ID
 from frontdesk.operations import BY_NAME, MATCHES_IN_FULL
 
@@ -20,16 +20,16 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _patient(await calls.run(_GET_PATIENT, patientId=our_id("pat", resource_id)))
 
 
-async def _search(calls: Calls, query: Query, _after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, _after: Position | None) -> SearchPage:
     try:
         matched = await calls.run(MATCHES_IN_FULL, **_arguments(query))
     except Problem as problem:
         if problem.code == "not_found":
-            return Found([])
+            return SearchPage([])
         if problem.errors:
             raise invalid([_renamed(error) for error in problem.errors]) from None
         raise
-    return Found([_patient(each) for each in matched["items"]])
+    return SearchPage([_patient(each) for each in matched["items"]])
 
 
 def _arguments(query: Query) -> dict[str, str]:
@@ -83,9 +83,9 @@ PATIENT = ResourceType(
     search=_search,
     parameters=(
         ID,
-        SearchParameter("family", "string", private=True),
-        SearchParameter("given", "string", private=True),
-        SearchParameter("phone", "token", private=True),
-        SearchParameter("birthdate", "date", private=True),
+        SearchParameter("family", "string", is_personal=True),
+        SearchParameter("given", "string", is_personal=True),
+        SearchParameter("phone", "token", is_personal=True),
+        SearchParameter("birthdate", "date", is_personal=True),
     ),
 )

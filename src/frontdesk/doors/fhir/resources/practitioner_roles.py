@@ -6,7 +6,7 @@ from frontdesk.doors.fhir.addresses import Resource, reference
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import ACCEPTS_NEW_PATIENTS
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of, whole_list
 from frontdesk.doors.fhir.resources.practitioners import GET_PROVIDER, LIST_PROVIDERS, provider
 
@@ -15,7 +15,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _role(await provider(calls, resource_id))
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     found = await whole_list(calls, LIST_PROVIDERS)
     return page_of([_role(each) for each in found], query, after)
 

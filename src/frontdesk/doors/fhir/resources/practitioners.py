@@ -5,7 +5,7 @@ from typing import Any
 from frontdesk.doors.fhir.addresses import Resource, directory_ids
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of, whole_list
 from frontdesk.operations import BY_NAME
 
@@ -21,7 +21,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _practitioner(await provider(calls, resource_id))
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     found = await whole_list(calls, LIST_PROVIDERS, name=query.text("name"))
     return page_of([_practitioner(each) for each in found], query, after)
 

@@ -5,7 +5,7 @@ from typing import Any
 from frontdesk.doors.fhir.addresses import Resource, directory_ids, no_such_resource, reference
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of, whole_list
 from frontdesk.doors.fhir.resources.locations import GET_LOCATION, LIST_LOCATIONS
 from frontdesk.doors.fhir.resources.practitioners import GET_PROVIDER, LIST_PROVIDERS
@@ -20,7 +20,7 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _schedule(provider, location)
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     locations = {each["id"]: each for each in await whole_list(calls, LIST_LOCATIONS)}
     schedules = [
         _schedule(provider, locations[location_id])

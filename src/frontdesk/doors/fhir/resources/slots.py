@@ -8,7 +8,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, our_
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position, ResourceType
+from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources import healthcare_services
 from frontdesk.doors.fhir.resources.directory import ID, whole_list
 from frontdesk.doors.fhir.resources.locations import LIST_LOCATIONS
@@ -22,17 +22,17 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _slot(found, "free" if found["available"] else "busy-tentative" if found["held"] else "busy")
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     """Searches one service and place after the other. A position is such a search and its cursor."""
     services = await _services(calls, query)
     searches: list[list[Any]] = [[service, *place] for service in services for place in _places(query)]
     search, cursor = after or (searches[0] if searches else None, None)
     if search not in searches:
-        return Found([])
+        return SearchPage([])
     service, provider_id, location_id = search
     first, last = query.days("start", await _zone(calls, location_id))
     if first is not None and last is not None and first > last:
-        return Found([])
+        return SearchPage([])
     visit_type_id, procedure_id = map(int, service.split("-"))
     found = await calls.run(
         WIDE_SLOT_SEARCH,
@@ -46,9 +46,9 @@ async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
     )
     slots = [_slot(each, "free") for each in found["items"]]
     if "nextCursor" in found:
-        return Found(slots, [search, found["nextCursor"]])
+        return SearchPage(slots, [search, found["nextCursor"]])
     following = searches[searches.index(search) + 1 :]
-    return Found(slots, [following[0], None] if following else None)
+    return SearchPage(slots, [following[0], None] if following else None)
 
 
 async def _zone(calls: Calls, location_id: int | None) -> ZoneInfo | None:

@@ -6,11 +6,16 @@ from typing import Any
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import Resource, fhir_id, hold_of, our_id
 from frontdesk.doors.fhir.calls import Calls
-from frontdesk.doors.fhir.exchange import Exchange, Reply
-from frontdesk.doors.fhir.resources.held import read_held
+from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
+from frontdesk.doors.fhir.resources.held_appointments import read_held
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.versions import versioned
-from frontdesk.doors.fhir.writing.answers import Written, reply
+from frontdesk.doors.fhir.writing.answers import WrittenResource, reply
+from frontdesk.doors.fhir.writing.requested_appointment import (
+    RequestedAppointment,
+    read_requested_appointment,
+    reason_of,
+)
 from frontdesk.doors.fhir.writing.requests import (
     condition,
     confirmation_token,
@@ -27,7 +32,6 @@ from frontdesk.doors.fhir.writing.requests import (
     version_matches,
 )
 from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, slot_of_move, wanted_slot
-from frontdesk.doors.fhir.writing.wanted import Wanted, read_wanted, reason_of
 from frontdesk.operations import BOOK_HELD, BY_NAME, RELEASE_HOLD, Operation
 
 KIND = "Appointment"
@@ -38,11 +42,11 @@ _NEW = (None, "proposed", "pending", "booked")
 _LIVE = (None, "pending", "booked")
 
 
-async def create_appointment(exchange: Exchange, document: Any, hold_id: str | None = None) -> Reply:
+async def create_appointment(request: FhirRequest, document: Any, hold_id: str | None = None) -> Reply:
     """Books the time of the hold, or else the slot that the resource asks for."""
     resource = require_type(document, KIND)
-    wanted, given, calls = read_wanted(resource, exchange.base), identifiers(resource), exchange.calls
-    asked = condition(exchange.http)
+    wanted, given, calls = read_requested_appointment(resource, request.base), identifiers(resource), request.calls
+    asked = condition(request.http)
     if asked is not None:
         identifier = required_identifier(asked)
         if identifier is None:
@@ -53,7 +57,7 @@ async def create_appointment(exchange: Exchange, document: Any, hold_id: str | N
         raise refused(KIND, "status", "must be booked, pending or proposed in a new appointment")
     if wanted.patient is None:
         raise invalid([FieldError(f"{KIND}.participant", "required", f"{KIND}.participant needs a Patient")])
-    key, token = key_of_create(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
+    key, token = key_of_create(request.http, KIND, given), confirmation_token(request.http, resource)
     existing = await calls.identifiers.find(calls.caller, KIND, given[0]) if given else None
     is_condition_met = asked is not None and existing is not None
     existing = existing or (await calls.result_of(key, token)).get("appointmentId")
@@ -61,8 +65,8 @@ async def create_appointment(exchange: Exchange, document: Any, hold_id: str | N
     may_compare = wanted.slot is None or GET_APPOINTMENT.scope in calls.caller.scopes
     if existing is not None and (is_condition_met or may_compare):
         if not is_condition_met:
-            await _require_same(calls, wanted, existing, exchange.base)
-        return await reply(exchange, Written(KIND, existing, 200, given))
+            await _require_same(calls, wanted, existing, request.base)
+        return await reply(request, WrittenResource(KIND, existing, 200, given))
     if hold_id is None:
         operation, time = BOOK, {"slotId": await wanted_slot(calls, wanted)}
     else:
@@ -71,68 +75,70 @@ async def create_appointment(exchange: Exchange, document: Any, hold_id: str | N
     await calls.identifiers.note(calls.caller, KIND, given, key, None)
     booking = {"patientId": our_id("pat", wanted.patient), **time, "confirmationToken": token}
     booked = await calls.write(operation, booking, key=key)
-    return await reply(exchange, Written(KIND, booked["appointmentId"], 201, given))
+    return await reply(request, WrittenResource(KIND, booked["appointmentId"], 201, given))
 
 
-async def change_appointment(exchange: Exchange, resource_id: str, document: Any) -> Reply:
+async def change_appointment(request: FhirRequest, resource_id: str, document: Any) -> Reply:
     """Does what makes the appointment as the resource is: cancels, moves or confirms it, or nothing."""
-    resource, calls = require_type(document, KIND), exchange.calls
+    resource, calls = require_type(document, KIND), request.calls
     if resource.get("id", resource_id) != resource_id:
         raise refused(KIND, "id", "must be the id of the address")
     if (hold_id := hold_of(resource_id)) is not None:
-        return await release(exchange, hold_id, resource)
-    given, wanted = identifiers(resource), read_wanted(resource, exchange.base)
-    key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
-    current = await _current(exchange, resource_id, key, token)
+        return await release(request, hold_id, resource)
+    given, wanted = identifiers(resource), read_requested_appointment(resource, request.base)
+    key, token = key_of_change(request.http, KIND, given), confirmation_token(request.http, resource)
+    current = await _current(request, resource_id, key, token)
     appointment_id = our_id("apt", resource_id)
-    operation, arguments = await _difference(calls, wanted, read_wanted(current, exchange.base))
+    operation, arguments = await _difference(calls, wanted, read_requested_appointment(current, request.base))
     if operation is not None:
         await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
         arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
         await calls.write(operation, arguments, key=key)
-    return await reply(exchange, Written(KIND, appointment_id, 200, given, "identifier" in resource))
+    return await reply(request, WrittenResource(KIND, appointment_id, 200, given, "identifier" in resource))
 
 
-async def cancel_appointment(exchange: Exchange, resource_id: str, document: Any) -> Reply:
+async def cancel_appointment(request: FhirRequest, resource_id: str, document: Any) -> Reply:
     """`$cancel`: cancels an appointment, or releases a hold. One that is cancelled already is a conflict."""
     if (hold_id := hold_of(resource_id)) is not None:
-        return await release(exchange, hold_id, {"status": "cancelled"})
-    calls, parameters = exchange.calls, parameters_of(document)
+        return await release(request, hold_id, {"status": "cancelled"})
+    calls, parameters = request.calls, parameters_of(document)
     named = [each.get("valueIdentifier") for each in parameters if each.get("name") == "identifier"]
     given = identifiers({"resourceType": "Parameters", "identifier": named})
-    key, token = key_of_change(exchange.http, KIND, given), confirmation_token(exchange.http, {})
-    if b"if-match" in exchange.http.headers:
-        await _current(exchange, resource_id, key, token)
+    key, token = key_of_change(request.http, KIND, given), confirmation_token(request.http, {})
+    if b"if-match" in request.http.headers:
+        await _current(request, resource_id, key, token)
     appointment_id = our_id("apt", resource_id)
     await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
     arguments = {"appointmentId": appointment_id, "reason": _reason(parameters), "confirmationToken": token}
     await calls.write(CANCEL, arguments, key=key)
-    return await reply(exchange, Written(KIND, appointment_id, 200, given))
+    return await reply(request, WrittenResource(KIND, appointment_id, 200, given))
 
 
-async def release(exchange: Exchange, hold_id: str, resource: Resource) -> Reply:
+async def release(request: FhirRequest, hold_id: str, resource: Resource) -> Reply:
     """Releases a hold. Its appointment is gone then: the answer is the cancelled one, or nothing to a resend."""
-    calls, key, token = exchange.calls, header_key(exchange.http), confirmation_token(exchange.http, resource)
+    calls, key, token = request.calls, header_key(request.http), confirmation_token(request.http, resource)
     if resource.get("status") != "cancelled":
         raise refused(KIND, "status", "of a held appointment can be changed to cancelled only; $book books it")
     if await calls.result_of(key, token):
         return Reply(200)
     held = versioned(await read_held(calls, hold_id))
-    if not version_matches(exchange.http, held):
+    if not version_matches(request.http, held):
         raise outdated()
     await calls.write(RELEASE_HOLD, {"holdId": hold_id, "confirmationToken": token}, key=key)
-    return Reply(200, None if prefers_minimal(exchange.http) else {**held, "status": "cancelled"})
+    return Reply(200, None if prefers_minimal(request.http) else {**held, "status": "cancelled"})
 
 
-async def _current(exchange: Exchange, resource_id: str, key: str | None, token: str | None) -> Resource:
+async def _current(request: FhirRequest, resource_id: str, key: str | None, token: str | None) -> Resource:
     """The appointment, in the version of If-Match unless the write was executed already."""
-    current = versioned(await SERVED[KIND].read(exchange.calls, resource_id))
-    if not version_matches(exchange.http, current) and not await exchange.calls.result_of(key, token):
+    current = versioned(await SERVED[KIND].read(request.calls, resource_id))
+    if not version_matches(request.http, current) and not await request.calls.result_of(key, token):
         raise outdated()
     return current
 
 
-async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Operation | None, dict[str, str | None]]:
+async def _difference(
+    calls: Calls, wanted: RequestedAppointment, current: RequestedAppointment
+) -> tuple[Operation | None, dict[str, str | None]]:
     """The operation that makes an appointment as it is wanted, and its arguments; None if it is so already."""
     if wanted.patient not in (None, current.patient):
         raise refused(KIND, "participant", "must keep the patient of the appointment")
@@ -152,7 +158,7 @@ async def _difference(calls: Calls, wanted: Wanted, current: Wanted) -> tuple[Op
     return _CONFIRM, {}
 
 
-async def _moves_to(calls: Calls, wanted: Wanted, current: Wanted) -> str | None:
+async def _moves_to(calls: Calls, wanted: RequestedAppointment, current: RequestedAppointment) -> str | None:
     """The slot that the appointment is to move to, None if it stays where it is."""
     if wanted.slot is None:
         moved = current._replace(
@@ -166,9 +172,9 @@ async def _moves_to(calls: Calls, wanted: Wanted, current: Wanted) -> str | None
     return our_id("slt", wanted.slot) if slot.differs_from(current) else None
 
 
-async def _require_same(calls: Calls, wanted: Wanted, appointment_id: str, base: str) -> None:
+async def _require_same(calls: Calls, wanted: RequestedAppointment, appointment_id: str, base: str) -> None:
     """Refuses an identifier or a key that belongs to another appointment."""
-    existing = read_wanted(await SERVED[KIND].read(calls, fhir_id(appointment_id)), base)
+    existing = read_requested_appointment(await SERVED[KIND].read(calls, fhir_id(appointment_id)), base)
     told = wanted if wanted.slot is None else await referred_slot(calls, wanted)
     if wanted.patient != existing.patient or told.differs_from(existing):
         raise Problem("conflict", "The identifier or Idempotency-Key belongs to another appointment.")

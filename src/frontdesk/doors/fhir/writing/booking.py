@@ -5,13 +5,13 @@ from typing import Any
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.ids import APPOINTMENT_ID
 from frontdesk.doors.fhir.addresses import Resource, held_id, hold_of, our_id, reference_of
-from frontdesk.doors.fhir.exchange import Exchange, Reply
-from frontdesk.doors.fhir.resources.held import read_held
+from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
+from frontdesk.doors.fhir.resources.held_appointments import read_held
 from frontdesk.doors.fhir.versions import version_headers, versioned
 from frontdesk.doors.fhir.writing.appointments import KIND, change_appointment, create_appointment, release
+from frontdesk.doors.fhir.writing.requested_appointment import read_requested_appointment, relative
 from frontdesk.doors.fhir.writing.requests import confirmation_token, header_key
 from frontdesk.doors.fhir.writing.slots import held_slot, wanted_slot
-from frontdesk.doors.fhir.writing.wanted import read_wanted, relative
 from frontdesk.operations import HOLD_SLOT
 
 # The names of IHE ITI Scheduling, Argonaut and Medplum.
@@ -21,13 +21,13 @@ _PATIENTS = ("patient-reference", "patient-resource", "patient-id")
 _CHANGES = ("booked", "cancelled")
 
 
-async def hold(exchange: Exchange, document: Any) -> Reply:
+async def hold(request: FhirRequest, document: Any) -> Reply:
     """Holds the time of a proposed appointment. Whom it is for is said by `$book`."""
-    calls, appointment = exchange.calls, _appointment(document, exchange.base, "$hold")
+    calls, appointment = request.calls, _appointment(document, request.base, "$hold")
     if hold_of(appointment.get("id")) is not None:
         raise Problem("conflict", "The appointment is held already.")
-    wanted, key = read_wanted(appointment, exchange.base), header_key(exchange.http)
-    token = confirmation_token(exchange.http, appointment)
+    wanted, key = read_requested_appointment(appointment, request.base), header_key(request.http)
+    token = confirmation_token(request.http, appointment)
     # By time there is no open slot to name once it is held: the key or the token finds the result.
     hold_id = None if wanted.slot is not None else (await calls.result_of(key, token)).get("holdId")
     if hold_id is not None:
@@ -35,9 +35,9 @@ async def hold(exchange: Exchange, document: Any) -> Reply:
         if held is not None and wanted.differs_from(held):
             raise Problem("conflict", "The Idempotency-Key or the token belongs to another hold.")
     else:
-        request = {"slotId": await wanted_slot(calls, wanted), "confirmationToken": token}
-        hold_id = (await calls.write(HOLD_SLOT, request, key=key))["holdId"]
-    location = (b"location", f"{exchange.base}/{KIND}/{held_id(hold_id)}".encode())
+        values = {"slotId": await wanted_slot(calls, wanted), "confirmationToken": token}
+        hold_id = (await calls.write(HOLD_SLOT, values, key=key))["holdId"]
+    location = (b"location", f"{request.base}/{KIND}/{held_id(hold_id)}".encode())
     try:
         resource = versioned(await read_held(calls, hold_id))
     except Problem:  # it was taken, whether or not it can be read now or has ended since
@@ -45,21 +45,21 @@ async def hold(exchange: Exchange, document: Any) -> Reply:
     return Reply(201, resource, [*version_headers(resource), location])
 
 
-async def book(exchange: Exchange, document: Any) -> Reply:
-    appointment = _appointment(document, exchange.base, "$book")
+async def book(request: FhirRequest, document: Any) -> Reply:
+    appointment = _appointment(document, request.base, "$book")
     identity = appointment.get("id")
     if (hold_id := hold_of(identity)) is not None:
         if appointment.get("status") == "cancelled":
-            answer = await release(exchange, hold_id, appointment)
+            answer = await release(request, hold_id, appointment)
         else:
-            answer = await create_appointment(exchange, appointment, hold_id)
+            answer = await create_appointment(request, appointment, hold_id)
     elif isinstance(identity, str) and APPOINTMENT_ID.match(our_id("apt", identity)):
         if appointment.get("status") not in _CHANGES:
             raise Problem("conflict", "The appointment has been booked already.")
-        answer = await change_appointment(exchange, identity, appointment)
+        answer = await change_appointment(request, identity, appointment)
     else:
-        answer = await create_appointment(exchange, appointment)
-    return answer if answer.resource is None else Reply(answer.status, _bundle(answer.resource, exchange.base))
+        answer = await create_appointment(request, appointment)
+    return answer if answer.resource is None else Reply(answer.status, _bundle(answer.resource, request.base))
 
 
 def _appointment(document: Any, base: str, operation: str) -> Resource:

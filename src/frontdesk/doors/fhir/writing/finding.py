@@ -8,15 +8,15 @@ from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import tokens
-from frontdesk.doors.fhir.exchange import MOST_PARAMETERS
+from frontdesk.doors.fhir.fhir_request import MOST_PARAMETERS
 from frontdesk.doors.fhir.parameters import Pairs, Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Found, Position
+from frontdesk.doors.fhir.resource_types import Position, SearchPage
 from frontdesk.doors.fhir.resources.directory import whole_list
 from frontdesk.doors.fhir.resources.healthcare_services import services
 from frontdesk.doors.fhir.resources.practitioners import LIST_PROVIDERS
 from frontdesk.doors.fhir.resources.slots import SLOT
+from frontdesk.doors.fhir.writing.requested_appointment import relative
 from frontdesk.doors.fhir.writing.requests import parameters_of
-from frontdesk.doors.fhir.writing.wanted import relative
 
 _PLACES = {"practitioner": "Practitioner", "location-reference": "Location", "location": "Location"}
 _SERVICES = ("service-type-reference", "healthcare-service")
@@ -26,7 +26,7 @@ _IGNORED = ("patient-reference", "patient")
 _NOWHERE, _NO_CODE = "Schedule/0-0", "none"  # nothing has them
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> Found:
+async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
     found = await SLOT.search(calls, query, after)
     return found._replace(resources=[_proposal(slot) for slot in found.resources])
 

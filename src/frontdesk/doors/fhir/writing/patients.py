@@ -7,10 +7,10 @@ from typing import Any
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import Resource, fhir_id, our_id
 from frontdesk.doors.fhir.calls import Calls
-from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.versions import versioned
-from frontdesk.doors.fhir.writing.answers import Written, reply
+from frontdesk.doors.fhir.writing.answers import WrittenResource, reply
 from frontdesk.doors.fhir.writing.requests import (
     condition,
     confirmation_token,
@@ -39,36 +39,36 @@ _ELEMENTS = {
 _MATCHED = {"given": "firstName", "family": "lastName", "phone": "phone", "birthdate": "dob"}
 
 
-async def create_patient(exchange: Exchange, document: Any) -> Reply:
+async def create_patient(request: FhirRequest, document: Any) -> Reply:
     resource = require_type(document, KIND)
-    given, calls, asked = identifiers(resource), exchange.calls, condition(exchange.http)
+    given, calls, asked = identifiers(resource), request.calls, condition(request.http)
     details = _details(resource)
     if asked is not None:
         existing = await _matching(calls, asked)
         if existing is not None:
-            return await reply(exchange, Written(KIND, existing, 200, given))
-    key, token = key_of_create(exchange.http, KIND, given), confirmation_token(exchange.http, resource)
+            return await reply(request, WrittenResource(KIND, existing, 200, given))
+    key, token = key_of_create(request.http, KIND, given), confirmation_token(request.http, resource)
     stored = await calls.identifiers.find(calls.caller, KIND, given[0]) if given else None
     stored = stored or (await calls.result_of(key, token)).get("patientId")
     if stored is not None:
         await _require_same(calls, details, stored)
-        return await reply(exchange, Written(KIND, stored, 200, given))
+        return await reply(request, WrittenResource(KIND, stored, 200, given))
     await calls.identifiers.note(calls.caller, KIND, given, key, None)
     with _in_elements():
         created = await calls.write(CREATE, {"confirmationToken": token, **details}, key=key)
-    return await reply(exchange, Written(KIND, created["patientId"], 201, given))
+    return await reply(request, WrittenResource(KIND, created["patientId"], 201, given))
 
 
-async def change_patient(exchange: Exchange, resource_id: str, document: Any) -> Reply:
-    resource, calls = require_type(document, KIND), exchange.calls
+async def change_patient(request: FhirRequest, resource_id: str, document: Any) -> Reply:
+    resource, calls = require_type(document, KIND), request.calls
     if resource.get("id", resource_id) != resource_id:
         raise refused(KIND, "id", "must be the id of the address")
     if resource.get("active") is False:
         raise refused(KIND, "active", "cannot be changed")
     given, details = identifiers(resource), _details(resource)
-    token, key = confirmation_token(exchange.http, resource), key_of_change(exchange.http, KIND, given)
+    token, key = confirmation_token(request.http, resource), key_of_change(request.http, KIND, given)
     current = versioned(await SERVED[KIND].read(calls, resource_id))
-    if not version_matches(exchange.http, current) and not await calls.result_of(key, token):
+    if not version_matches(request.http, current) and not await calls.result_of(key, token):
         raise outdated()
     patient_id, before = our_id("pat", resource_id), _details(current)
     changed = {name: value for name, value in details.items() if value not in (None, before[name])}
@@ -78,7 +78,7 @@ async def change_patient(exchange: Exchange, resource_id: str, document: Any) ->
         with _in_elements():
             values = {"patientId": patient_id, "confirmationToken": token, **changed}
             await calls.write(_UPDATE, values, key=key, removed=removed)
-    return await reply(exchange, Written(KIND, patient_id, 200, given, "identifier" in resource))
+    return await reply(request, WrittenResource(KIND, patient_id, 200, given, "identifier" in resource))
 
 
 async def _matching(calls: Calls, asked: list[tuple[str, str]]) -> str | None:

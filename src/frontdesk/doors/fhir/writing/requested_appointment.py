@@ -15,7 +15,7 @@ _YEARS = range(1900, 9000)
 _PLACES = {"Practitioner": "providerId", "Location": "locationId"}
 
 
-class Wanted(NamedTuple):
+class RequestedAppointment(NamedTuple):
     """None stands for an element that the resource does not have. Ids are those of FHIR; `place` and `service` have
     our names and ids."""
 
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     service: dict[str, int]
     reason: str | None
 
-    def differs_from(self, other: "Wanted") -> list[str]:
+    def differs_from(self, other: "RequestedAppointment") -> list[str]:
         """The elements of time, place and service that say something else than another appointment's or a slot's."""
         differing = [
             name
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
         return differing
 
 
-def read_wanted(resource: Resource, base: str) -> Wanted:
+def read_requested_appointment(resource: Resource, base: str) -> RequestedAppointment:
     """Reads the elements that we know; a problem lists all that cannot be read."""
     errors: list[FieldError] = []
     start, end = (_moment(resource, name, errors) for name in ("start", "end"))
@@ -72,7 +72,7 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
     status = resource.get("status")
     if errors:
         raise invalid(errors)
-    return Wanted(
+    return RequestedAppointment(
         status if isinstance(status, str) else None,
         start,
         end,
@@ -85,12 +85,12 @@ def read_wanted(resource: Resource, base: str) -> Wanted:
     )
 
 
-def of_slot(record: Mapping[str, Any]) -> Wanted:
+def of_slot(record: Mapping[str, Any]) -> RequestedAppointment:
     """Time, place and service of a slot."""
     start, end = (datetime.fromisoformat(record[name]) for name in ("start", "end"))
     place = {name: record[name] for name in _PLACES.values()}
     service = {name: record[name] for name in _SERVICES.values()}
-    return Wanted(None, start, end, None, None, False, place, service, None)
+    return RequestedAppointment(None, start, end, None, None, False, place, service, None)
 
 
 def relative(reference: Any, base: str) -> tuple[str, str]:

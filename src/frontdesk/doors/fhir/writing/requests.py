@@ -11,7 +11,7 @@ from frontdesk.domain.text import character_fault
 from frontdesk.doors.bodies import require_json_body
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
-from frontdesk.doors.fhir.exchange import Exchange
+from frontdesk.doors.fhir.fhir_request import FhirRequest
 from frontdesk.doors.http_request import HttpRequest, decoded
 from frontdesk.engine.external_identifiers import LONGEST, Identifier
 from frontdesk.engine.json_documents import UnreadableJson, read_json
@@ -21,10 +21,10 @@ _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
 _MOST_IDENTIFIERS = 30
 
 
-async def read_document(exchange: Exchange, *, absent: Any = None) -> Any:
+async def read_document(request: FhirRequest, *, absent: Any = None) -> Any:
     """The body as JSON; a property must not be repeated. `absent` stands for a body that may be left out."""
-    body = await exchange.body()
-    require_json_body(exchange.http.headers.get(b"content-type"), body)
+    body = await request.body()
+    require_json_body(request.http.headers.get(b"content-type"), body)
     if not body and absent is not None:
         return absent
     try:

@@ -6,28 +6,28 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.doors.fhir.addresses import our_id
 from frontdesk.doors.fhir.calls import Calls
-from frontdesk.doors.fhir.writing.wanted import Wanted, of_slot
+from frontdesk.doors.fhir.writing.requested_appointment import RequestedAppointment, of_slot
 from frontdesk.operations import ALL_PROCEDURES, BY_NAME, GET_HOLD, SLOT_AT, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
 _PAGE = 200
 
 
-async def referred_slot(calls: Calls, wanted: Wanted) -> Wanted:
+async def referred_slot(calls: Calls, wanted: RequestedAppointment) -> RequestedAppointment:
     """Time, place and service of the slot that is referred to, which must be those that the appointment says."""
     slot = of_slot(await calls.run(_GET_SLOT, slotId=our_id("slt", wanted.slot or "")))
     _require_agreement(wanted, slot)
     return slot
 
 
-async def require_held(calls: Calls, wanted: Wanted, hold_id: str) -> None:
+async def require_held(calls: Calls, wanted: RequestedAppointment, hold_id: str) -> None:
     """Time, place and service must be those that are held. Whether they still are is for the booking to say."""
     held = await held_slot(calls, hold_id)
     if held is not None:
         _require_agreement(wanted, held)
 
 
-async def held_slot(calls: Calls, hold_id: str) -> Wanted | None:
+async def held_slot(calls: Calls, hold_id: str) -> RequestedAppointment | None:
     """Time, place and service that are held, None if the hold has ended."""
     try:
         return of_slot(await calls.run(GET_HOLD, holdId=hold_id))
@@ -37,14 +37,14 @@ async def held_slot(calls: Calls, hold_id: str) -> Wanted | None:
         return None
 
 
-def _require_agreement(wanted: Wanted, slot: Wanted) -> None:
+def _require_agreement(wanted: RequestedAppointment, slot: RequestedAppointment) -> None:
     differing = wanted.differs_from(slot)
     if differing:
         fields = [f"Appointment.{name}" for name in differing]
         raise invalid([FieldError(field, "declined", f"{field} must be that of the slot") for field in fields])
 
 
-async def wanted_slot(calls: Calls, wanted: Wanted) -> str:
+async def wanted_slot(calls: Calls, wanted: RequestedAppointment) -> str:
     """The id of the slot that is asked for."""
     if wanted.slot is None:
         return await _slot_at(calls, wanted)
@@ -52,7 +52,7 @@ async def wanted_slot(calls: Calls, wanted: Wanted) -> str:
     return our_id("slt", wanted.slot)
 
 
-async def slot_of_move(calls: Calls, wanted: Wanted) -> str:
+async def slot_of_move(calls: Calls, wanted: RequestedAppointment) -> str:
     """The id of the slot at the time and place, which are all known. It is not searched: the appointment itself takes
     its present time, and may be moved within it."""
     start = wanted.start
@@ -69,7 +69,7 @@ async def slot_of_move(calls: Calls, wanted: Wanted) -> str:
     return str(slot["id"])
 
 
-async def _slot_at(calls: Calls, wanted: Wanted) -> str:
+async def _slot_at(calls: Calls, wanted: RequestedAppointment) -> str:
     """The id of the open slot at the time and place."""
     start, service = wanted.start, wanted.service
     missing = [

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from frontdesk.doors.fhir.exchange import Exchange, Reply
+from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
 from frontdesk.doors.fhir.writing.appointments import BOOK, GET_APPOINTMENT, change_appointment, create_appointment
 from frontdesk.doors.fhir.writing.patients import CREATE, GET_PATIENT, change_patient, create_patient
 from frontdesk.operations import Operation
 
 
-class Listed(NamedTuple):
+class ListedOperation(NamedTuple):
     """An operation as the CapabilityStatement lists it."""
 
     definition: str
@@ -21,9 +21,9 @@ class Writes(NamedTuple):
 
     kind: str
     create_by: Operation
-    create: Callable[[Exchange, Any], Awaitable[Reply]]
+    create: Callable[[FhirRequest, Any], Awaitable[Reply]]
     change_by: Operation
-    change: Callable[[Exchange, str, Any], Awaitable[Reply]]
+    change: Callable[[FhirRequest, str, Any], Awaitable[Reply]]
 
 
 WRITTEN: Mapping[str, Writes] = {
@@ -35,14 +35,16 @@ WRITTEN: Mapping[str, Writes] = {
 }
 _IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
 _ONLY_NATIVE = "Refused with 503 (capability_not_supported) at a practice whose calendar is on another FHIR server."
-OPERATIONS: Mapping[str, Mapping[str, Listed]] = {  # by resource type and name
+OPERATIONS: Mapping[str, Mapping[str, ListedOperation]] = {  # by resource type and name
     "Appointment": {
-        "find": Listed(f"{_IHE}/appointment-find"),
-        "hold": Listed(f"{_IHE}/appointment-hold", _ONLY_NATIVE),
-        "book": Listed(f"{_IHE}/appointment-book"),
-        "cancel": Listed("urn:frontdesk:appointment-cancel"),
+        "find": ListedOperation(f"{_IHE}/appointment-find"),
+        "hold": ListedOperation(f"{_IHE}/appointment-hold", _ONLY_NATIVE),
+        "book": ListedOperation(f"{_IHE}/appointment-book"),
+        "cancel": ListedOperation("urn:frontdesk:appointment-cancel"),
     },
     "Schedule": {
-        "find": Listed("http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability")
+        "find": ListedOperation(
+            "http://www.fhir.org/guides/argonaut-scheduling/OperationDefinition/appointment-availability"
+        )
     },
 }
