@@ -108,29 +108,31 @@ def _show(args: argparse.Namespace) -> None:
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import disable_staff
 
-    _answer_one(args, _sealed(lambda context: disable_staff(context.database, args.id, audit=context.audit)))
+    _answer_one(args, _change_and_seal(lambda context: disable_staff(context.database, args.id, audit=context.audit)))
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import enable_staff
 
-    _answer_one(args, _sealed(lambda context: enable_staff(context.database, args.id, audit=context.audit)))
+    _answer_one(args, _change_and_seal(lambda context: enable_staff(context.database, args.id, audit=context.audit)))
 
 
 def _set_role(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import set_role
 
-    _answer_one(args, _sealed(lambda context: set_role(context.database, args.id, args.role, audit=context.audit)))
+    _answer_one(
+        args, _change_and_seal(lambda context: set_role(context.database, args.id, args.role, audit=context.audit))
+    )
 
 
 def _remove(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import remove_staff
 
-    member = _sealed(lambda context: remove_staff(context.database, args.id, audit=context.audit))
+    member = _change_and_seal(lambda context: remove_staff(context.database, args.id, audit=context.audit))
     answer(args, {"staffId": member.staff_id, "removed": True}, "Removed.")
 
 
-def _sealed(change: "Callable[[CommandContext], Awaitable[StaffRecord]]") -> "StaffRecord":
+def _change_and_seal(change: "Callable[[CommandContext], Awaitable[StaffRecord]]") -> "StaffRecord":
     """Carry out a change and seal its audit record."""
 
     async def work(context: CommandContext) -> "StaffRecord":

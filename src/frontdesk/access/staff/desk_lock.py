@@ -17,8 +17,8 @@ from typing import Any
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import transaction_or_problem
-from frontdesk.access.staff.members import StaffError, hold
-from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions, hold_session
+from frontdesk.access.staff.members import StaffError, member_for_update
+from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions, session_for_update
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
@@ -26,7 +26,7 @@ LOCK_AFTER_MINUTES = (2, 5, 10, 15, 30)
 MOST_WRONG_PINS = 5
 _PIN = re.compile(r"[0-9]{4,8}\Z")
 _SALT = 16
-_SEALED_FOR = b"console pin"
+_PIN_CONTEXT = b"console pin"
 _OUTAGE = "Signing in is not possible at the moment."
 _LOCKED = """
 SELECT left(encode(s.digest, 'hex'), 8) AS number, m.name, p.name AS practice_name, s.digest = $3 AS is_own
@@ -72,7 +72,7 @@ class DeskLock:
         digest, desk_digest = digest_of(token), digest_of(desk)
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             staff_id = await connection.fetchval("SELECT staff_id FROM staff_session WHERE digest = $1", digest)
-            await hold(connection, staff_id)
+            await member_for_update(connection, staff_id)
             await connection.execute("UPDATE staff_session SET desk = $2 WHERE digest = $1", digest, desk_digest)
             end = "DELETE FROM staff_session WHERE desk = $1 AND staff_id = $2 AND digest <> $3"
             await connection.execute(end, desk_digest, staff_id, digest)
@@ -90,8 +90,8 @@ class DeskLock:
             raise StaffError("A PIN is 4 to 8 digits, neither all the same nor in sequence.")
         if minutes not in LOCK_AFTER_MINUTES:
             raise StaffError("Choose one of the times.")
-        sealed = await self._sealed(pin)
-        await self._with_pin(session, current, request_id, "console.set_pin", _SET, sealed, minutes)
+        encrypted = await self._encrypted(pin)
+        await self._with_pin(session, current, request_id, "console.set_pin", _SET, encrypted, minutes)
 
     async def remove_pin(self, session: StaffSession, current: str, request_id: str) -> None:
         delete = "DELETE FROM staff_pin WHERE staff_id = $1"
@@ -101,7 +101,7 @@ class DeskLock:
         if session.lock_after_minutes is None:
             raise Problem("conflict", "Set a PIN first.")
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold_session(connection, session)
+            await session_for_update(connection, session)
             lock = "UPDATE staff_session SET locked_at = $2 WHERE digest = $1"
             await connection.execute(lock, session.digest, self._clock())
             await self._sessions.record(connection, session.practice_id, session.staff_id, "console.lock", request_id)
@@ -118,7 +118,7 @@ class DeskLock:
                 number,
                 now,
             )
-            held = None if staff_id is None else await hold(connection, staff_id)
+            held = None if staff_id is None else await member_for_update(connection, staff_id)
             row = None if held is None else await connection.fetchrow(_FIND, digest_of(desk), number, now)
             if held is None or row is None:
                 raise refused
@@ -141,8 +141,8 @@ class DeskLock:
         encrypted with another secret key counts as none: nobody could change it."""
         allowed = True
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            row = await hold_session(connection, session)
-            if row["sealed"] is not None and self._opened(row["sealed"]):
+            row = await session_for_update(connection, session)
+            if row["sealed"] is not None and self._decrypted(row["sealed"]):
                 allowed = await self._is_right(connection, row, current)
             if allowed:
                 now = self._clock()
@@ -163,8 +163,8 @@ class DeskLock:
             raise StaffError("The current PIN is wrong.")
 
     async def _is_right(self, connection: Any, row: Any, pin: str) -> bool:
-        """Counts a wrong PIN; too many end the session. The staff member's row is held."""
-        plain = self._opened(row["sealed"])
+        """Counts a wrong PIN; too many end the session. The staff member's row is locked."""
+        plain = self._decrypted(row["sealed"])
         salt, kept = plain[:_SALT], plain[_SALT:]
         if _PIN.match(pin) and kept and hmac.compare_digest(await _hashed(pin, salt), kept):
             return True
@@ -175,16 +175,16 @@ class DeskLock:
             await connection.execute(count, row["digest"])
         return False
 
-    def _opened(self, sealed: bytes) -> bytes:
+    def _decrypted(self, encrypted: bytes) -> bytes:
         """Salt and hash; empty if the secret key has been replaced."""
         try:
-            return self._cipher.decrypt(sealed, _SEALED_FOR)
+            return self._cipher.decrypt(encrypted, _PIN_CONTEXT)
         except SecretKeyError:
             return b""
 
-    async def _sealed(self, pin: str) -> bytes:
+    async def _encrypted(self, pin: str) -> bytes:
         salt = secrets.token_bytes(_SALT)
-        return self._cipher.encrypt(salt + await _hashed(pin, salt), _SEALED_FOR)
+        return self._cipher.encrypt(salt + await _hashed(pin, salt), _PIN_CONTEXT)
 
 
 async def _hashed(pin: str, salt: bytes) -> bytes:

@@ -11,7 +11,7 @@ from frontdesk.access.staff.members import (
     changing,
     delete_sessions_and_links,
     forget_credentials,
-    hold,
+    member_for_update,
     show_staff,
 )
 from frontdesk.audit.trail import AuditContext, append_audit
@@ -37,7 +37,7 @@ async def new_link(
     member = await show_staff(database, staff_id)
     token = new_token()
     async with changing(database, check) as connection:
-        held = await hold(connection, staff_id)
+        held = await member_for_update(connection, staff_id)
         if held is None or held["disabled"]:
             raise StaffError(f"The staff member {staff_id!r} is disabled: enable them first.")
         await connection.execute("DELETE FROM staff_link WHERE staff_id = $1 AND used_at IS NULL", member.staff_id)

@@ -163,7 +163,7 @@ async def remove_staff(
     """Deletes name and address. The audit trail keeps the staff member's id."""
     removed = await show_staff(database, staff_id)
     async with changing(database, check) as connection:
-        if await hold(connection, staff_id) is None:
+        if await member_for_update(connection, staff_id) is None:
             raise StaffError(f"There is no staff member {staff_id!r}.")
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
@@ -173,7 +173,7 @@ async def remove_staff(
     return removed
 
 
-async def hold(connection: Any, staff_id: str) -> Any:
+async def member_for_update(connection: Any, staff_id: str) -> Any:
     """The staff member's row, locked. Taken before the rows of links and sessions, so that changes cannot deadlock."""
     return await connection.fetchrow(
         """SELECT s.practice_id, s.disabled, p.suspended FROM staff s JOIN practice p USING (practice_id)

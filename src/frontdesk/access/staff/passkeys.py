@@ -15,9 +15,9 @@ from typing import Any
 
 from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.outages import transaction_or_problem
-from frontdesk.access.staff.members import StaffError, checked_name, hold
+from frontdesk.access.staff.members import StaffError, checked_name, member_for_update
 from frontdesk.access.staff.relying_party import RelyingParty
-from frontdesk.access.staff.sessions import StaffSession, StaffSessions, hold_session
+from frontdesk.access.staff.sessions import StaffSession, StaffSessions, session_for_update
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -84,7 +84,7 @@ class Passkeys:
             raise StaffError("The passkey could not be checked. Try again.") from None
         passkey_id = "pk_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold_session(connection, session)
+            await session_for_update(connection, session)
             if not await self._use_challenge(connection, challenge):
                 raise StaffError("The passkey could not be checked. Try again.")
             owned = "SELECT count(*) FROM staff_passkey WHERE staff_id = $1"
@@ -113,7 +113,7 @@ class Passkeys:
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             find = "SELECT staff_id FROM staff_passkey WHERE credential_id = $1"
             staff_id = await connection.fetchval(find, claim.credential_id)
-            held = None if staff_id is None else await hold(connection, staff_id)
+            held = None if staff_id is None else await member_for_update(connection, staff_id)
             if held is None:
                 raise refused
             opened = None
@@ -133,7 +133,7 @@ class Passkeys:
     async def _proves(
         self, connection: Any, ceremonies: ModuleType, challenge: str, answer: str, claim: Any, staff_id: str
     ) -> bool:
-        """Whether the staff member, whose row is held, has answered the challenge with a passkey of theirs."""
+        """Whether the staff member, whose row is locked, has answered the challenge with a passkey of theirs."""
         if not await self._use_challenge(connection, challenge) or claim.user_handle != staff_id.encode():
             return False
         read = """SELECT passkey_id, public_key, sign_count FROM staff_passkey
@@ -164,7 +164,7 @@ async def remove_passkey(
 ) -> None:
     """Sessions that it opened stay. StaffError if the staff member has no such passkey."""
     async with database.transaction() as connection:
-        await hold(connection, staff_id)
+        await member_for_update(connection, staff_id)
         if not await connection.fetchval(_REMOVE, staff_id, passkey_id):
             raise StaffError("There is no such passkey.")
         await append_audit(connection, audit.entry(practice_id, "console.remove_passkey", [staff_id]))

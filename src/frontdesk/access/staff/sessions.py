@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
-from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessions_and_links, hold
+from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessions_and_links, member_for_update
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.directory import DateFormat, TimeFormat
 from frontdesk.domain.errors import Problem
@@ -193,7 +193,7 @@ class StaffSessions:
     async def _use_link(self, connection: Any, token: str, browser: str, request_id: str) -> str | None:
         digest = digest_of(token)
         staff_id = await connection.fetchval("SELECT staff_id FROM staff_link WHERE digest = $1", digest)
-        held = None if staff_id is None else await hold(connection, staff_id)
+        held = None if staff_id is None else await member_for_update(connection, staff_id)
         if held is None:
             return None
         refused = held["disabled"] or held["suspended"]
@@ -242,7 +242,7 @@ class StaffSessions:
 
     async def _end(self, session: StaffSession, operation: str, request_id: str, *, everywhere: bool = False) -> None:
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            await hold(connection, session.staff_id)
+            await member_for_update(connection, session.staff_id)
             if everywhere:
                 await delete_sessions_and_links(connection, session.staff_id)
             else:
@@ -263,14 +263,14 @@ class StaffSessions:
         self._on_audit(practice_id)
 
 
-async def hold_session(connection: Any, session: StaffSession, *others: str) -> Any:
-    """Holds the staff member of a session; returns their role, its digest, wrong PINs and, if there is one, the
-    encrypted PIN. `others` are staff to hold with them: all in the order of their ids, so that changes cannot deadlock.
+async def session_for_update(connection: Any, session: StaffSession, *others: str) -> Any:
+    """Locks the row of a session's staff member; returns their role, its digest, wrong PINs and, if there is one, the
+    encrypted PIN. `others` are staff to lock with them: all in the order of their ids, so that changes cannot deadlock.
 
     Problem `unauthorized` if the session has ended or been locked since it was looked up.
     """
     for staff_id in sorted({session.staff_id, *others}):
-        await hold(connection, staff_id)
+        await member_for_update(connection, staff_id)
     row = await connection.fetchrow(_PRESENT, session.digest, session.staff_id)
     if row is None:
         raise Problem("unauthorized", "You are no longer signed in. Sign in and try again.")
@@ -287,7 +287,7 @@ async def list_sessions(
 async def end_session(database: Database, practice_id: int, staff_id: str, number: str, *, audit: AuditContext) -> None:
     """Ends one session of a staff member. StaffError if there is none with this number."""
     async with database.transaction() as connection:
-        await hold(connection, staff_id)
+        await member_for_update(connection, staff_id)
         if not await connection.fetchval(_END_ONE, staff_id, number):
             raise StaffError("There is no such session.")
         await append_audit(connection, audit.entry(practice_id, "console.end_session", [staff_id]))

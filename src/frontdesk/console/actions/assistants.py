@@ -41,7 +41,7 @@ class Assistants:
             challenge=request.challenge,
             scopes=set(scopes) & set(request.scopes),
         )
-        code = await connect(self.database, consent, context.audit, partial(context.hold, role="staff"))
+        code = await connect(self.database, consent, context.audit, partial(context.require_in, role="staff"))
         context.seal_soon()
         return code
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.staff.members import Role as Role
-from frontdesk.access.staff.sessions import StaffSession, hold_session
+from frontdesk.access.staff.sessions import StaffSession, session_for_update
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
@@ -38,10 +38,11 @@ class ActionContext:
         if not self.staff.may(role):
             raise _requires(role)
 
-    async def hold(self, connection: Any, role: Role, others: Sequence[str] = ()) -> None:
-        """Checks session and role once more, within the transaction of a change, and holds the staff member, so that
-        nobody takes the role away before the commit. `others` are staff that the change needs held, too."""
-        held = await hold_session(connection, self.staff, *others)
+    async def require_in(self, connection: Any, role: Role, others: Sequence[str] = ()) -> None:
+        """Checks session and role once more, within the transaction of a change, and locks the staff member's row, so
+        that nobody takes the role away before the commit. `others` are staff whose rows the change needs locked, too.
+        """
+        held = await session_for_update(connection, self.staff, *others)
         if role == "admin" and held["role"] != "admin":
             raise _requires(role)
 

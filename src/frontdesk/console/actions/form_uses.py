@@ -31,7 +31,7 @@ def recorder_once(context: ActionContext, operation: str, once: str) -> AuditRec
     """
 
     async def record(connection: Any, practice_id: int, made_id: str) -> None:
-        await context.hold(connection, "admin")
+        await context.require_in(connection, "admin")
         await context.record_in(connection, operation, made_id)
         staff_id, now = context.staff.staff_id, context.now
         form = hashlib.sha256(f"{staff_id}\n{once}".encode()).digest()

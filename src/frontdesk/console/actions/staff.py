@@ -65,7 +65,7 @@ class Staff:
                 role=role,
                 email=email,
                 audit=context.audit,
-                check=partial(context.hold, role="admin"),
+                check=partial(context.require_in, role="admin"),
             )
         except StaffError as error:
             raise declined(str(error)) from None
@@ -78,7 +78,7 @@ class Staff:
         if reset:
             _refuse_self(context, staff_id)
         try:
-            check = partial(context.hold, role="admin", others=[staff_id])
+            check = partial(context.require_in, role="admin", others=[staff_id])
             member, token = await new_link(self.database, staff_id, audit=context.audit, reset=reset, check=check)
         except StaffError as error:
             raise Problem("conflict", str(error)) from None
@@ -89,7 +89,7 @@ class Staff:
         """Changes another staff member. `change` is disable, enable, remove, staff or admin."""
         await self.one(context, staff_id)
         _refuse_self(context, staff_id)
-        check = partial(context.hold, role="admin", others=[staff_id])
+        check = partial(context.require_in, role="admin", others=[staff_id])
         if change in _CHANGES:
             await _CHANGES[change](self.database, staff_id, audit=context.audit, check=check)
         else:

@@ -18,7 +18,7 @@ import orjson
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
-from frontdesk.outbound.webhooks.endpoints import is_public_only, opened_secrets
+from frontdesk.outbound.webhooks.endpoints import decrypt_secrets, is_public_only
 from frontdesk.outbound.webhooks.events import event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
@@ -173,7 +173,7 @@ class Deliverer:
     async def _send(self, practice_id: int, row: Any) -> Sent:
         body = orjson.dumps(event_document(row))
         try:
-            keys = opened_secrets(self._cipher, row["endpoint_id"], row["secrets"])
+            keys = decrypt_secrets(self._cipher, row["endpoint_id"], row["secrets"])
         except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
         headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)

@@ -37,7 +37,7 @@ SELECT w.practice_id, p.slug AS practice_slug, w.endpoint_id, w.url, w.events, w
 FROM webhook_endpoint w JOIN practice p ON p.practice_id = w.practice_id
 WHERE w.practice_id = $1 AND ($2::text IS NULL OR w.endpoint_id = $2) ORDER BY w.created_at, w.endpoint_id
 """
-_SEALED = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
+_ENCRYPTED_SECRETS = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
 _ADD = """
 INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
 VALUES ($1, $2, $3, $4, $5, $6)
@@ -57,11 +57,11 @@ _RESUME = """
 UPDATE webhook_endpoint SET paused_at = NULL, pause_reason = NULL, failures = 0, failing_since = NULL, rest_until = NULL
 WHERE practice_id = $1 AND endpoint_id = $2
 """
-_ADD_SEALED = """
+_ADD_ENCRYPTED = """
 INSERT INTO webhook_secret (practice_id, endpoint_id, number, sealed, created_at) VALUES ($1, $2, $3, $4, $5)
 """
 _LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM webhook_secret WHERE practice_id = $1 AND endpoint_id = $2"
-_REPLACE_SEALED = "UPDATE webhook_secret SET sealed = $4 WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3"
+_REPLACE_ENCRYPTED = "UPDATE webhook_secret SET sealed = $4 WHERE practice_id = $1 AND endpoint_id = $2 AND number = $3"
 _HAS_ENDPOINTS = "SELECT EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1)"
 _COUNT = "SELECT count(*) FROM webhook_endpoint WHERE practice_id = $1"
 _SET_HAS_WEBHOOKS = "UPDATE practice SET has_webhooks = $2 WHERE practice_id = $1"
@@ -132,8 +132,8 @@ async def add_endpoint(
         await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), last_event, now)
         if public_only:
             await connection.execute(_ADD_PUBLIC, practice_id, endpoint_id)
-        sealed = cipher.encrypt(secret, _context(endpoint_id))
-        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, 1, sealed, now)
+        encrypted = cipher.encrypt(secret, _context(endpoint_id))
+        await connection.execute(_ADD_ENCRYPTED, practice_id, endpoint_id, 1, encrypted, now)
         await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
@@ -211,8 +211,8 @@ async def rotate_secret(
         retire = f"UPDATE webhook_secret SET retires_at = $3 {_OF_ENDPOINT}"  # noqa: S608
         await connection.execute(retire, practice_id, endpoint_id, now + retire_old_after)
         number = await connection.fetchval(_LAST_NUMBER, practice_id, endpoint_id) + 1
-        sealed = cipher.encrypt(secret, _context(endpoint_id))
-        await connection.execute(_ADD_SEALED, practice_id, endpoint_id, number, sealed, now)
+        encrypted = cipher.encrypt(secret, _context(endpoint_id))
+        await connection.execute(_ADD_ENCRYPTED, practice_id, endpoint_id, number, encrypted, now)
         await _finish(connection, practice_id, endpoint_id, recorder)
     return await show_endpoint(database, endpoint_id), secret_text(secret)
 
@@ -225,10 +225,10 @@ async def is_public_only(database: Database, practice_id: int, endpoint_id: str)
 
 async def live_secrets(database: Database, cipher: KeyCipher, endpoint: Endpoint, now: datetime) -> list[bytes]:
     async with database.transaction(endpoint.practice_id) as connection:
-        sealed = await connection.fetchval(
+        encrypted = await connection.fetchval(
             "SELECT webhook_secrets($1, $2, $3)", endpoint.practice_id, endpoint.endpoint_id, now
         )
-    return opened_secrets(cipher, endpoint.endpoint_id, sealed)
+    return decrypt_secrets(cipher, endpoint.endpoint_id, encrypted)
 
 
 async def reencrypt_secrets(database: Database, cipher: KeyCipher) -> int:
@@ -237,16 +237,16 @@ async def reencrypt_secrets(database: Database, cipher: KeyCipher) -> int:
     for row in await database.fetch(_PRACTICES, None):
         practice_id = row["practice_id"]
         async with database.transaction(practice_id) as connection:
-            for endpoint_id, number, sealed in await connection.fetch(_SEALED, practice_id):
+            for endpoint_id, number, encrypted in await connection.fetch(_ENCRYPTED_SECRETS, practice_id):
                 context = _context(endpoint_id)
-                reencrypted = cipher.encrypt(cipher.decrypt(sealed, context), context)
-                await connection.execute(_REPLACE_SEALED, practice_id, endpoint_id, number, reencrypted)
+                reencrypted = cipher.encrypt(cipher.decrypt(encrypted, context), context)
+                await connection.execute(_REPLACE_ENCRYPTED, practice_id, endpoint_id, number, reencrypted)
                 count += 1
     return count
 
 
-def opened_secrets(cipher: KeyCipher, endpoint_id: str, sealed: Sequence[bytes]) -> list[bytes]:
-    return [cipher.decrypt(one, _context(endpoint_id)) for one in sealed]
+def decrypt_secrets(cipher: KeyCipher, endpoint_id: str, encrypted: Sequence[bytes]) -> list[bytes]:
+    return [cipher.decrypt(one, _context(endpoint_id)) for one in encrypted]
 
 
 async def _finish(connection: Any, practice_id: int, endpoint_id: str, recorder: AuditRecorder | None) -> None:
@@ -258,7 +258,7 @@ async def _finish(connection: Any, practice_id: int, endpoint_id: str, recorder:
 
 
 def _context(endpoint_id: str) -> bytes:
-    """Binds a sealed secret to its endpoint."""
+    """Binds an encrypted secret to its endpoint."""
     return f"webhook {endpoint_id}".encode()
 
 
