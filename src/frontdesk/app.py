@@ -21,7 +21,7 @@ from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import CURSORS, SLOT_IDS, KeyRing
-from frontdesk.access.limits.addresses import trusting
+from frontdesk.access.limits.addresses import trusted_proxy_check
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
@@ -218,7 +218,9 @@ def build_service(
         failed_attempts=failed_attempts,
         invalid_tokens=InvalidTokens(),
         forwarded_headers=ForwardedHeaders(database),
-        connection_limit=ConnectionLimit(settings.connections_per_address, trusting(settings.trusted_proxies)),
+        connection_limit=ConnectionLimit(
+            settings.connections_per_address, trusted_proxy_check(settings.trusted_proxies)
+        ),
         metrics=_metrics(settings, database),
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),

@@ -44,12 +44,12 @@ class _Clock:
 def test_a_worker_hangs_if_it_is_silent_while_the_supervisor_runs() -> None:
     clock = _Clock()
     heartbeats = Heartbeats(clock)
-    heartbeats.heard(1)
-    heartbeats.heard(2)
+    heartbeats.record(1)
+    heartbeats.record(2)
     for _ in range(int(HUNG_SECONDS)):
         assert heartbeats.hung() == set()
         clock.now += 1
-        heartbeats.heard(2)
+        heartbeats.record(2)
     assert heartbeats.hung() == {1}
     heartbeats.forget(1)
     assert heartbeats.hung() == set()
@@ -58,7 +58,7 @@ def test_a_worker_hangs_if_it_is_silent_while_the_supervisor_runs() -> None:
 def test_nobody_hangs_because_the_supervisor_was_stopped() -> None:
     clock = _Clock()
     heartbeats = Heartbeats(clock)
-    heartbeats.heard(1)
+    heartbeats.record(1)
     clock.now += 3600
     assert heartbeats.hung() == set()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.store.embedded.account import account_for, reachable, wheel_binaries
+from frontdesk.store.embedded.account import account_for, reachable_paths, wheel_binaries
 from frontdesk.store.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 from tests.store.embedded_processes import (
     another_process,
@@ -167,7 +167,7 @@ def test_creation_that_was_killed_leaves_nothing_half_made(home: Path, with_its_
 
 def test_second_server_on_the_folder_is_refused(running: EmbeddedPostgres) -> None:
     account = account_for(running.home / "data")
-    with reachable(account, running.home / "data") as ((data,), descriptors):
+    with reachable_paths(account, running.home / "data") as ((data,), descriptors):
         second = subprocess.run(
             [wheel_binaries() / "postgres", "-D", data, "-k", "", "-h", "127.0.0.1", "-p", "1"],
             capture_output=True,

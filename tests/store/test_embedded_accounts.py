@@ -15,7 +15,7 @@ import pytest
 
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded import account, server
-from frontdesk.store.embedded.account import Account, account_for, reachable, wheel_binaries
+from frontdesk.store.embedded.account import Account, account_for, reachable_paths, wheel_binaries
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres, EmbeddedPostgresError
 from frontdesk.store.migrate import migrate
 from tests.store.embedded_processes import (
@@ -154,7 +154,7 @@ def test_other_accounts_cannot_connect(running: EmbeddedPostgres) -> None:
         [*psql, "-h", running.home / "run"], capture_output=True, text=True, user=stranger.pw_uid, extra_groups=[]
     )
     assert "Permission denied" in by_path.stderr
-    with reachable(server_account, running.home / "run") as ((sockets,), descriptors):
+    with reachable_paths(server_account, running.home / "run") as ((sockets,), descriptors):
         by_descriptor = subprocess.run(
             [*psql, "-h", sockets], capture_output=True, text=True, pass_fds=descriptors, **asdict(server_account)
         )

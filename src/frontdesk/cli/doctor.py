@@ -295,11 +295,11 @@ async def _queues(database: "Database") -> list[CheckResult]:
 
 
 async def _proxies(settings: "Settings", database: "Database") -> tuple[State, str]:
-    from frontdesk.access.limits.addresses import trusting
+    from frontdesk.access.limits.addresses import trusted_proxy_check
     from frontdesk.access.limits.forwarded_headers import latest_ignored
 
     peer = await latest_ignored(database)
-    if peer is not None and not trusting(settings.trusted_proxies)(peer):
+    if peer is not None and not trusted_proxy_check(settings.trusted_proxies)(peer):
         return "warning", (
             f"X-Forwarded-For of {peer} is ignored, and its callers share the limits of one address: "
             "if it is your proxy, add it to FRONTDESK_TRUSTED_PROXIES"

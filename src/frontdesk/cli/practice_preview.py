@@ -83,9 +83,9 @@ def first_file(args: argparse.Namespace, text: str) -> "PracticeFile":
     """The file, checked without a database."""
     from datetime import UTC, datetime
 
-    from frontdesk.store.practice_import import parsed
+    from frontdesk.store.practice_import import parse_in_thread
 
-    return wait_for(parsed(text, None, datetime.now(UTC), prune=args.prune))
+    return wait_for(parse_in_thread(text, None, datetime.now(UTC), prune=args.prune))
 
 
 def _as_new(file: "PracticeFile") -> _Preview:

@@ -11,7 +11,7 @@ from typing import Any
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.tokens import MCP_RESOURCE
-from frontdesk.access.limits.addresses import is_address, trusting
+from frontdesk.access.limits.addresses import is_address, trusted_proxy_check
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
 from frontdesk.access.limits.invalid_tokens import InvalidTokens
@@ -81,7 +81,7 @@ class Gateway:
         self._settings = settings
         self._requests = requests
         self._origins = frozenset(origin.encode() for origin in settings.allowed_origins)
-        self._trusts = trusting(settings.trusted_proxies)
+        self._trusts = trusted_proxy_check(settings.trusted_proxies)
         self._invalid_tokens = invalid_tokens
         self._forwarded_headers = forwarded_headers
 

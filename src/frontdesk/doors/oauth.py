@@ -20,7 +20,7 @@ from frontdesk.access.clients.assertions import ASSERTION_TYPE, AUTHENTICATION_M
 from frontdesk.access.clients.public_keys import ALGORITHMS
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
-from frontdesk.access.clients.smart_scopes import granted, is_smart
+from frontdesk.access.clients.smart_scopes import grant_smart_scopes, is_smart
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
@@ -202,7 +202,7 @@ def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...
     if wanted == set(SCOPES):
         wanted &= set(client.scopes)
     plain = {scope for scope in wanted if not is_smart(scope)}
-    ours, smart = granted(sorted(wanted - plain), client.scopes)
+    ours, smart = grant_smart_scopes(sorted(wanted - plain), client.scopes)
     if not plain <= set(client.scopes) or not (plain or smart):
         raise refused("invalid_scope", "The client does not have all requested scopes.", "scope")
     scopes = tuple(scope for scope in client.scopes if scope in plain)

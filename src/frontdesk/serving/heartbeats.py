@@ -18,7 +18,7 @@ class Heartbeats:
         self._looked_at = monotonic()
         self._silent: dict[int, float] = {}
 
-    def heard(self, pid: int) -> None:
+    def record(self, pid: int) -> None:
         self._silent[pid] = 0.0
 
     def forget(self, pid: int) -> None:

@@ -140,7 +140,7 @@ def _supervise(
             if message == DATABASE_DOWN:
                 database.restart()
             if message in (READY, BEAT):
-                heartbeats.heard(worker.process.pid)
+                heartbeats.record(worker.process.pid)
             if message:
                 continue
             heartbeats.forget(worker.process.pid)

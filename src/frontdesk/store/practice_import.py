@@ -39,10 +39,10 @@ async def checked_file(
     slug = await asyncio.to_thread(stated_slug, text)
     practice_id = None if slug is None else await practice_id_of(database, slug)
     stored = None if practice_id is None else await load_directory(database, practice_id)
-    return await parsed(text, None if stored is None else stored.directory, now, prune=prune), stored
+    return await parse_in_thread(text, None if stored is None else stored.directory, now, prune=prune), stored
 
 
-async def parsed(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
+async def parse_in_thread(text: str, known: Directory | None, now: datetime, *, prune: bool) -> PracticeFile:
     """Parses in a thread, because a large file would block the event loop."""
     if prune:  # a record that becomes inactive cannot be referred to
         await asyncio.to_thread(parse, text, today=now.date())
@@ -85,7 +85,7 @@ def after_import(known: Directory, given: Directory, *, prune: bool) -> Director
 def text_diff(known: Directory, given: Directory, *, prune: bool) -> str:
     """What an import changes in the text of the practice file, in the unified format; without patients."""
     before, after = (
-        dump(PracticeFile(active_only(as_written(directory, known)))).splitlines(keepends=True)
+        dump(PracticeFile(active_only(without_console_blocks(directory, known)))).splitlines(keepends=True)
         for directory in (known, after_import(known, given, prune=prune))
     )
     return "".join(unified_diff(before, after, "stored", "imported"))
@@ -95,7 +95,7 @@ def differences(
     known: Directory, known_patients: Mapping[int, PatientRecord], file: PracticeFile, *, prune: bool
 ) -> list[Difference]:
     """What an import changes. Records that are not listed stay, or become inactive with `prune`; patients stay."""
-    stored, given = as_written(known, known), as_written(file.directory, known)
+    stored, given = without_console_blocks(known, known), without_console_blocks(file.directory, known)
     return [
         _settings(stored, given),
         _difference("locations", stored.locations, given.locations, prune=prune),
@@ -118,7 +118,7 @@ def additions(file: PracticeFile) -> list[Difference]:
     ]
 
 
-def as_written(directory: Directory, known: Directory) -> Directory:
+def without_console_blocks(directory: Directory, known: Directory) -> Directory:
     """The directory without time blocked in the console, which an import never changes."""
     return replace(
         directory,

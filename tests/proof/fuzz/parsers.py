@@ -14,10 +14,10 @@ import standardwebhooks
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontdesk.access.clients import assertions, public_keys
-from frontdesk.access.clients.smart_scopes import granted
+from frontdesk.access.clients.smart_scopes import grant_smart_scopes
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.clients.validation import ClientError
-from frontdesk.access.limits.addresses import network_of, trusting
+from frontdesk.access.limits.addresses import network_of, trusted_proxy_check
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
@@ -57,7 +57,7 @@ async def _nothing() -> None:
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _ROUTES = Routes(OPERATIONS)
-_TRUSTS = trusting(["10.0.0.0/8", "2001:db8::/32"])
+_TRUSTS = trusted_proxy_check(["10.0.0.0/8", "2001:db8::/32"])
 _CURSORS = Cursors([b"k" * 32], 1)
 _SLOT_IDS = SlotIds(b"k" * 32)
 _SECRET = b"s" * 32
@@ -201,7 +201,7 @@ def read_oauth(text: bytes) -> object:
         else:
             oauth._credentials(form, given)
         oauth._check_resource(form.get("resource", []), SETTINGS)
-        return granted(form.get("scope", [""])[0].split(" "), ("patients:read", "appointments:book"))[0]
+        return grant_smart_scopes(form.get("scope", [""])[0].split(" "), ("patients:read", "appointments:book"))[0]
     except Problem as problem:
         return _signs(problem)
 

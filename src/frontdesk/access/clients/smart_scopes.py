@@ -37,7 +37,7 @@ def is_smart(scope: str) -> bool:
     return _SMART.match(scope) is not None
 
 
-def granted(requested: Iterable[str], held: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
+def grant_smart_scopes(requested: Iterable[str], held: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
     """Our scopes among those held, and the SMART scopes that they amount to: as requested where everything is granted.
 
     A scope with conditions, for a user or for a patient grants nothing.

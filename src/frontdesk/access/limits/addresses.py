@@ -18,7 +18,7 @@ def is_address(text: str) -> bool:
     return _parsed(text) is not None
 
 
-def trusting(networks: Iterable[str]) -> Callable[[str], bool]:
+def trusted_proxy_check(networks: Iterable[str]) -> Callable[[str], bool]:
     """Whether an address is one of the trusted proxies."""
     trusted = tuple(ip_network(network) for network in networks)
 

@@ -19,7 +19,14 @@ from frontdesk.engine.execute import Systems
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
-from frontdesk.store.practice_import import Difference, after_import, as_written, differences, parsed, stated_slug
+from frontdesk.store.practice_import import (
+    Difference,
+    after_import,
+    differences,
+    parse_in_thread,
+    stated_slug,
+    without_console_blocks,
+)
 from frontdesk.store.practices import (
     PracticeChanged,
     active_only,
@@ -71,7 +78,7 @@ class PracticeFiles:
     async def opened(self, context: ActionContext) -> OpenedPractice:
         context.require("admin")
         stored = await load_directory(self.database, context.practice_id)
-        file = PracticeFile(active_only(as_written(stored.directory, stored.directory)))
+        file = PracticeFile(active_only(without_console_blocks(stored.directory, stored.directory)))
         async with _reading:
             document = json.loads(await asyncio.to_thread(dump_json, file))
         today = context.now.astimezone(zone(stored.directory.practice.time_zone)).date()
@@ -103,7 +110,7 @@ class PracticeFiles:
             stored.version,
             differences(known, patients, file, prune=prune),
             await change.preview(self.database, context.practice_id, context.now),
-            *(active_only(as_written(directory, known)) for directory in (known, change.after)),
+            *(active_only(without_console_blocks(directory, known)) for directory in (known, change.after)),
         )
 
     async def apply(
@@ -148,7 +155,7 @@ class PracticeFiles:
         file: PracticeFile | None = None
         try:
             async with _reading:
-                file = await parsed(text, stored.directory, context.now, prune=prune)
+                file = await parse_in_thread(text, stored.directory, context.now, prune=prune)
             slug: str | None = file.directory.practice.slug
         except PracticeFileError as error:
             faults += error.faults

@@ -79,7 +79,7 @@ def private_folder(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def handed_folder(folder: Path, account: Account) -> None:
+def create_account_folder(folder: Path, account: Account) -> None:
     """Creates a folder for the server's account inside a private one."""
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
@@ -88,7 +88,7 @@ def handed_folder(folder: Path, account: Account) -> None:
 
 
 @contextmanager
-def reachable(account: Account, *folders: Path) -> Iterator[tuple[list[str], list[int]]]:
+def reachable_paths(account: Account, *folders: Path) -> Iterator[tuple[list[str], list[int]]]:
     """Paths of these folders for the account, and the descriptors that it has to inherit.
 
     An open descriptor needs no permission for the parent folders.

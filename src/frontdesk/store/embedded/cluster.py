@@ -9,7 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from frontdesk.privileges import child_options
-from frontdesk.store.embedded.account import Account, EmbeddedPostgresError, binaries_for, handed_folder, reachable
+from frontdesk.store.embedded.account import (
+    Account,
+    EmbeddedPostgresError,
+    binaries_for,
+    create_account_folder,
+    reachable_paths,
+)
 
 DATA = "data"
 DATABASE = "frontdesk"
@@ -29,9 +35,9 @@ def create(home: Path, account: Account, gate: int) -> None:
         raise EmbeddedPostgresError(startup_error(home, os.strerror(errno.ENOSPC)))
     new = home / "data.new"
     shutil.rmtree(new, ignore_errors=True)
-    handed_folder(new, account)
+    create_account_folder(new, account)
     try:
-        with reachable(account, new) as ((path,), descriptors):
+        with reachable_paths(account, new) as ((path,), descriptors):
             kept = (gate, *descriptors)  # the next start waits for these if we are killed
             _run(home, [binaries_for(account) / "initdb", "-D", path, *INITDB_OPTIONS], "", account, kept)
             _run_alone(home, path, "postgres", f"CREATE DATABASE {DATABASE};\n\n", account, kept)
@@ -51,7 +57,7 @@ def has_roles(home: Path) -> bool:
 def set_up_roles(home: Path, account: Account, kept: tuple[int, ...]) -> None:
     """Apply `roles.sql` to a database that is new or of an older release; the caller holds the locks in `kept`."""
     (home / DATA / "postmaster.pid").unlink(missing_ok=True)  # stale: no server runs while the locks are held
-    with reachable(account, home / DATA) as ((path,), descriptors):
+    with reachable_paths(account, home / DATA) as ((path,), descriptors):
         _run_alone(home, path, DATABASE, ROLES.read_text(), account, (*kept, *descriptors))
     (home / "roles").write_text(_checksum(ROLES))
 

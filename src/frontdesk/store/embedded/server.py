@@ -27,10 +27,10 @@ from frontdesk.store.embedded.account import (
     EmbeddedPostgresError,
     account_for,
     binaries_for,
-    handed_folder,
+    create_account_folder,
     own_name,
     private_folder,
-    reachable,
+    reachable_paths,
     wheel_binaries,
 )
 from frontdesk.store.embedded.cluster import (
@@ -200,9 +200,9 @@ class EmbeddedPostgres:
 
     def _launch(self, account: Account, name: str, guard: int) -> int:
         """Start the guard, which holds its lock and starts the server; return where the log of this start begins."""
-        handed_folder(self._sockets, account)
+        create_account_folder(self._sockets, account)
         access = self._write_access_rules(name, account)
-        with reachable(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
+        with reachable_paths(account, self._data, self._sockets, access) as ((data, sockets, rules), descriptors):
             settings = {
                 **SETTINGS,
                 "cluster_name": self._cluster_name(),
