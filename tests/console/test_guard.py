@@ -189,7 +189,7 @@ async def test_whatever_goes_wrong_becomes_a_calm_page(
         raise error
 
     page = Page("GET", "/fails", fails)
-    (route,) = guard.guarded([page], visit_console(world))
+    (route,) = guard.guarded_routes([page], visit_console(world))
     answer = await call(route, staff)
     assert answer.status_code == status
     assert shown in answer.text

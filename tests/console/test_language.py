@@ -12,8 +12,8 @@ from frontdesk.console.language import (
     language,
     negotiate_language,
     ngettext,
+    parse_number,
     set_language,
-    ungrouped,
     use_language,
 )
 from frontdesk.console.rendering import _templates
@@ -91,7 +91,7 @@ def test_a_language_that_is_not_offered_is_not_spoken() -> None:
 )
 def test_whole_numbers_are_read_as_the_language_writes_them(chosen: str, text: str, number: int | None) -> None:
     with use_language(chosen):
-        assert ungrouped(text) == number
+        assert parse_number(text) == number
 
 
 def test_what_a_person_typed_is_escaped_in_every_language() -> None:

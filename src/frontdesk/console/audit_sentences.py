@@ -210,7 +210,7 @@ def line(record: Mapping[str, Any], actor: Actor, about: Sequence[Named], reason
     return Line(record, actor, done, phrase.frame, others, reason)
 
 
-def folded(lines: Sequence[Line]) -> list[Line]:
+def fold_views(lines: Sequence[Line]) -> list[Line]:
     """Views of pages by the same actor that follow each other become one line."""
     found: list[list[Line]] = []
     for each in lines:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from math import floor, log10
 from zoneinfo import ZoneInfo
 
-from frontdesk.console.actions.usage import ENDING_NAMES, ENDINGS, Error, UsageReport
+from frontdesk.console.actions.usage import REQUEST_OUTCOME_NAMES, REQUEST_OUTCOMES, Error, UsageReport
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import weekdays
 from frontdesk.console.times import TimeFormats
@@ -63,8 +63,8 @@ class Chart:
 
 def requests_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     totals = counted.requests
-    series = [Series(_(ENDING_NAMES[name]), f"ends-{name}", totals[name]) for name in ENDINGS]
-    rows = [[moment.requests[name] for name in ENDINGS] for moment in counted.moments]
+    series = [Series(_(REQUEST_OUTCOME_NAMES[name]), f"ends-{name}", totals[name]) for name in REQUEST_OUTCOMES]
+    rows = [[moment.requests[name] for name in REQUEST_OUTCOMES] for moment in counted.moments]
     return _usage_chart(
         "requests-chart", _("Requests over time"), counted, series, rows, _labels(counted, zone, formats)
     )

@@ -6,7 +6,7 @@
 
 import re
 
-from frontdesk.console.language import N_, gettext, grouped
+from frontdesk.console.language import N_, format_number, gettext
 
 _NUMBER = re.compile(r"\d+")
 _PLACES = ("first", "second")
@@ -87,7 +87,9 @@ def translated(sentence: str, **values: object) -> str:
 def field_fault(label: str, message: str) -> str:
     """What is wrong with a field, such as `must not be blank`, with its label."""
     if message == WHOLE_NUMBER:
-        return gettext("%(field)s must be a whole number, such as %(example)s", field=label, example=grouped(1000))
+        return gettext(
+            "%(field)s must be a whole number, such as %(example)s", field=label, example=format_number(1000)
+        )
     for pattern, numbers in ((message, {}), _pattern(message)):
         sentence = f"%(field)s {pattern}"
         if sentence in FIELD_FAULTS:

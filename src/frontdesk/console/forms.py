@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from frontdesk.console.domain_texts import WHOLE_NUMBER, field_fault, translated
-from frontdesk.console.language import N_, ungrouped
+from frontdesk.console.language import N_, parse_number
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body
@@ -84,7 +84,7 @@ def read_id(text: str) -> int | None:
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
     """What is not a whole number in the language is added to `faults` and counts as 1."""
-    number = ungrouped(form.get(name))
+    number = parse_number(form.get(name))
     if number is None:
         faults[name] = field_fault(label, WHOLE_NUMBER) + "."
         return 1

@@ -138,7 +138,7 @@ class ConsoleRequest:
 
     def _values(self, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            "here": here(self.http),
+            "here": path_and_query(self.http),
             "title": title,
             "staff": self.staff,
             "practice_name": self.session.practice_name,
@@ -159,11 +159,11 @@ class ConsoleRequest:
         return RedirectResponse(PREFIX + path, 303)
 
 
-def guarded(pages: Sequence[Page], console: Console) -> list[Route]:
+def guarded_routes(pages: Sequence[Page], console: Console) -> list[Route]:
     return [Route(PREFIX + page.path, _endpoint(page, console), methods=[page.method]) for page in pages]
 
 
-def here(request: Request) -> str:
+def path_and_query(request: Request) -> str:
     path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
 
@@ -285,7 +285,7 @@ def _signed_out(request: Request) -> Response:
     """Opening a page redirects to the sign-in and back; a script or a form gets 401."""
     destination = request.headers.get("sec-fetch-dest", "document")
     if request.method in ("GET", "HEAD") and destination == "document":
-        return RedirectResponse(f"{PREFIX}/sign-in?next={quote(here(request), safe='')}", 303)
+        return RedirectResponse(f"{PREFIX}/sign-in?next={quote(path_and_query(request), safe='')}", 303)
     problem = Problem("unauthorized", "You are no longer signed in. Sign in and try again.")
     return render(request, "problem_outside.html", 401, title=_("Signed out"), problem=problem, request_id=None)
 

@@ -103,7 +103,7 @@ def N_(message: str) -> str:  # noqa: N802 - the usual name, known to the tools 
     return message
 
 
-def grouped(number: int) -> str:
+def format_number(number: int) -> str:
     """The number with the separator of thousands of the language."""
     if language() == SOURCE:
         return f"{number:,}"
@@ -112,9 +112,9 @@ def grouped(number: int) -> str:
     return format_decimal(number, locale=language())
 
 
-def ungrouped(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """A whole number as the language writes it, also with spaces between thousands; None for any other text."""
-    separator = re.escape(grouped(10_000)[2])
+    separator = re.escape(format_number(10_000)[2])
     if not re.fullmatch(rf"[0-9]{{1,{_DIGITS}}}|[0-9]{{1,3}}([{separator}\s][0-9]{{3}}){{1,{_DIGITS // 3 - 1}}}", text):
         return None
     return int(re.sub("[^0-9]", "", text))

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from frontdesk.console.assets import asset
 from frontdesk.console.calendar.grid import MOST_COLUMNS
 from frontdesk.console.domain_texts import translated
-from frontdesk.console.language import gettext, grouped, language, months, pgettext, plural_form, weekdays
+from frontdesk.console.language import format_number, gettext, language, months, pgettext, plural_form, weekdays
 from frontdesk.console.times import TimeFormats
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _templates(formats: TimeFormats) -> "Environment":
         most_columns=MOST_COLUMNS,
         new_key=new_key,
         formats=formats,
-        grouped=grouped,
+        format_number=format_number,
         language=language,
         months=months,
         weekdays=weekdays,

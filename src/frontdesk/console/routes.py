@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from frontdesk.console.agent_view import pages as agent_view
 from frontdesk.console.assets import asset_routes
-from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded
+from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded_routes
 from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
     absences,
@@ -79,6 +79,6 @@ def console_routes(console: Console) -> list[Route]:
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
         *my_appointment.my_appointment_routes(console),
-        *guarded(PAGES, console),
-        *guarded(_REST, console),
+        *guarded_routes(PAGES, console),
+        *guarded_routes(_REST, console),
     ]

@@ -47,6 +47,6 @@ async def overrides_of(
     return found
 
 
-def standing(overrides: Mapping[str, Sequence[AppliedOverride]]) -> dict[str, AppliedOverride]:
+def current_overrides(overrides: Mapping[str, Sequence[AppliedOverride]]) -> dict[str, AppliedOverride]:
     """The ones that appointments stand by now, by appointment."""
     return {key: each for key, applied in overrides.items() for each in applied if each.stands}

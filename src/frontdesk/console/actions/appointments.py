@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk.access.patient_links import MadeLink, made_link
 from frontdesk.console.actions.actors import actors_of
-from frontdesk.console.actions.applied_overrides import OVERRIDES, AppliedOverride, overrides_of, standing
+from frontdesk.console.actions.applied_overrides import OVERRIDES, AppliedOverride, current_overrides, overrides_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.notes import Note, notes_on
 from frontdesk.console.names import Actor, names_of
@@ -130,7 +130,7 @@ class Appointments:
             link_by=None if link is None else actors[link.made_by],
             may_link=patient is not None and found.starts_at > context.now and not may.isdisjoint(BY_LINK),
             notes=[note for note in notes if note.appointment_id in (None, found.id)],
-            override=standing(overrides).get(found.id),
+            override=current_overrides(overrides).get(found.id),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),
         )

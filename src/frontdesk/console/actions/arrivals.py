@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
-from frontdesk.console.actions.applied_overrides import AppliedOverride, overrides_of, standing
+from frontdesk.console.actions.applied_overrides import AppliedOverride, current_overrides, overrides_of
 from frontdesk.console.actions.appointments import Appointments, allowed
 from frontdesk.console.actions.calendar import CalendarQuery, shown_appointments, shown_locations
 from frontdesk.console.actions.context import ActionContext
@@ -83,7 +83,9 @@ class Arrivals:
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
         attended = await self._attended(context, found)
-        overrides = standing(await overrides_of(self.database, context.practice_id, [each.id for each in found]))
+        overrides = current_overrides(
+            await overrides_of(self.database, context.practice_id, [each.id for each in found])
+        )
         notes = await notes_on(self.database, context.practice_id, sorted(contacts))
         records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
         places: dict[Place, list[Visit]] = {place: [] for place in PLACES}

@@ -20,7 +20,7 @@ from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.applied_overrides import OVERRIDES, overrides_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.audit_sentences import Line, Named, folded, line
+from frontdesk.console.audit_sentences import Line, Named, fold_views, line
 from frontdesk.console.names import Actor
 from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.engine.execute import Systems
@@ -125,7 +125,7 @@ class AuditRecords:
             )
             for record in records
         ]
-        return RecordPage(folded(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
+        return RecordPage(fold_views(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
 
     async def _reasons(self, context: ActionContext, records: Sequence[Mapping[str, Any]]) -> dict[int, str]:
         """The rules and the reason of each override among the records, by record."""

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from frontdesk.console.actions.actors import actors_of
-from frontdesk.console.actions.applied_overrides import overrides_of, standing
+from frontdesk.console.actions.applied_overrides import current_overrides, overrides_of
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.calendar.layout import lay_out, somebody_works
 from frontdesk.console.calendar.view import CalendarView
@@ -96,7 +96,9 @@ class Calendar:
         holds = await _holds(system, query, locations, days, context.now) if purpose == "calendar" else []
         bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
         actors = await actors_of(self.database, context.practice_id, bookers)
-        overrides = standing(await overrides_of(self.database, context.practice_id, [each.id for each in found]))
+        overrides = current_overrides(
+            await overrides_of(self.database, context.practice_id, [each.id for each in found])
+        )
         against_rules = {each.appointment_id: each.words for each in overrides.values()}
         hours_known = Capability.OPENING_HOURS in system.capabilities
         entries: list[Appointment | Hold] = [*found, *holds]

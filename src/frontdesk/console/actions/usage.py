@@ -15,10 +15,10 @@ from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.store.database import Database
 
-WriteOutcome = Literal["succeeded", "challenged", "refused", "failed"]
+RequestOutcome = Literal["succeeded", "challenged", "refused", "failed"]
 Error = tuple[int, str]  # status and code
-ENDINGS: tuple[WriteOutcome, ...] = ("succeeded", "challenged", "refused", "failed")
-ENDING_NAMES: Mapping[WriteOutcome, str] = {
+REQUEST_OUTCOMES: tuple[RequestOutcome, ...] = ("succeeded", "challenged", "refused", "failed")
+REQUEST_OUTCOME_NAMES: Mapping[RequestOutcome, str] = {
     "succeeded": N_("Succeeded"),
     "challenged": N_("Challenged"),
     "refused": N_("Refused"),
@@ -83,7 +83,7 @@ class UsageBucket:
     """One step of a span. `errors` are counted by status and code."""
 
     began_at: datetime
-    requests: Counter[WriteOutcome] = field(default_factory=Counter)
+    requests: Counter[RequestOutcome] = field(default_factory=Counter)
     errors: Counter[Error] = field(default_factory=Counter)
 
 
@@ -99,7 +99,7 @@ class UsageReport:
     doors: Counter[str] = field(default_factory=Counter)
 
     @property
-    def requests(self) -> Counter[WriteOutcome]:
+    def requests(self) -> Counter[RequestOutcome]:
         return sum((moment.requests for moment in self.moments), Counter())
 
     @property
@@ -107,7 +107,7 @@ class UsageReport:
         return sum((moment.errors for moment in self.moments), Counter())
 
 
-def ending(status: int) -> WriteOutcome:
+def outcome_of(status: int) -> RequestOutcome:
     if status == 428:
         return "challenged"
     if status < 400:
@@ -136,7 +136,7 @@ class Usage:
             rows = await connection.fetch(_COUNTED, context.practice_id, span.minutes, steps[0], client_id)
         counted = UsageReport(span, [UsageBucket(began_at) for began_at in steps])
         for row in rows:
-            requests, how = row["requests"], ending(row["status"])
+            requests, how = row["requests"], outcome_of(row["status"])
             moment = counted.moments[bisect_right(steps, row["began_at"]) - 1]
             moment.requests[how] += requests
             counted.operations[row["operation"]] += requests

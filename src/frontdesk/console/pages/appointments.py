@@ -58,7 +58,7 @@ async def appointment_page(
         refused=refused,
         reason=reason,
         note=note,
-        happened=happened,
+        record_text=record_text,
         note_kinds=kinds(),
         agreed={proof: _(text) for proof, text in AGREED.items()},
     )
@@ -156,7 +156,7 @@ async def _refused(request: ConsoleRequest, problem: Problem, reason: str = "") 
     return await appointment_page(request, problem, reason)
 
 
-def happened(operation: str, outcome: str) -> str:
+def record_text(operation: str, outcome: str) -> str:
     """An audit record in words."""
     done, trying = map(_, DONE.get(operation, (operation, operation)))
     if outcome == "executed":

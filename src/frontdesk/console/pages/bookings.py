@@ -9,15 +9,15 @@ from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
-from frontdesk.console.pages.patients import searched
-from frontdesk.console.pages.slot_choice import carried, slot_choice
+from frontdesk.console.pages.patients import search_patients
+from frontdesk.console.pages.slot_choice import next_step_query, slot_choice
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
 
 async def _find(request: ConsoleRequest) -> Response:
     text = request.form.get("search")
-    return await _who(request, text, *await searched(request, text))
+    return await _who(request, text, *await search_patients(request, text))
 
 
 async def _who(
@@ -39,7 +39,7 @@ async def _who(
         text=text,
         hits=hits,
         faults=faults or {},
-        carried=carried(request),
+        carried=next_step_query(request),
     )
 
 
@@ -58,7 +58,7 @@ async def _when(request: ConsoleRequest) -> Response:
         visits=visits,
         chosen="" if chosen is None else f"{chosen[0]}-{chosen[1]}",
         choice=choice,
-        carried=carried(request),
+        carried=next_step_query(request),
         choose=f"/console/book/{body['id']}/confirm",
         asked=request.http.query_params,
     )

@@ -50,7 +50,7 @@ async def _calendar(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     if not any(location.active for location in directory.locations.values()):
         return request.render("calendar_empty.html", title=_("Calendar"))
-    query = asked(request.http.query_params, directory)
+    query = read_calendar_query(request.http.query_params, directory)
     preferences = await request.desk.preferences.read(request.context, directory)
     shown = query
     if not (query.providers or query.visit_types):  # what the address names comes before what the person prefers
@@ -105,7 +105,7 @@ async def _month(
 async def _month_grid(request: ConsoleRequest) -> Response:
     """The days of a month, for live updates and for choosing a day; 304 if nothing has changed."""
     directory = await request.desk.calendar.directory(request.context)
-    query = asked(request.http.query_params, directory)
+    query = read_calendar_query(request.http.query_params, directory)
     known = request.http.headers.get("if-none-match", "").strip('"')
     view = await request.desk.months.read(request.context, query, known=known or None)
     if view is None:
@@ -137,7 +137,7 @@ async def _grid(request: ConsoleRequest) -> Response:
     """What live updates replace: the grid, without columns that the page has, or only the proposals below it; 304 if
     nothing has changed."""
     directory = await request.desk.calendar.directory(request.context)
-    query = asked(request.http.query_params, directory)
+    query = read_calendar_query(request.http.query_params, directory)
     known = _PageTag.read(request.http.headers.get("if-none-match", ""))
     columns = frozenset(filter(None, request.http.headers.get(KNOWN_COLUMNS, "").split(",")))
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
@@ -184,13 +184,15 @@ async def _save_preferences(request: ConsoleRequest) -> Response:
     if form.get("filter"):
         wanted["providers"], wanted["visit_types"] = _ids(form.all("provider")), _ids(form.all("visit"))
     await request.desk.preferences.save(request.context, wanted, directory)
-    back = asked(QueryParams({name: form.get(name) for name in ("date", "view", "location", "cancelled")}), directory)
+    back = read_calendar_query(
+        QueryParams({name: form.get(name) for name in ("date", "view", "location", "cancelled")}), directory
+    )
     return request.redirect(_address("/calendar", back).removeprefix("/console"))
 
 
 async def _day_sheet(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
-    query = replace(asked(request.http.query_params, directory), span="day")
+    query = replace(read_calendar_query(request.http.query_params, directory), span="day")
     view = await request.desk.calendar.read(request.context, query, purpose="day_sheet")
     assert view is not None
     return await request.render_in_steps(
@@ -201,7 +203,7 @@ async def _day_sheet(request: ConsoleRequest) -> Response:
     )
 
 
-def asked(parameters: QueryParams, directory: Directory) -> CalendarQuery:
+def read_calendar_query(parameters: QueryParams, directory: Directory) -> CalendarQuery:
     """Reads the query string; invalid values and unknown providers and visit types count as absent."""
     return CalendarQuery(
         day=read_day(parameters.get("date", "")),

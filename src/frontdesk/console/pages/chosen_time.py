@@ -12,7 +12,7 @@ from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
-from frontdesk.console.pages.patients import searched
+from frontdesk.console.pages.patients import search_patients
 from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.booking_rules import BrokenRule, why_closed
@@ -82,7 +82,7 @@ async def _book(request: ConsoleRequest) -> Response:
     chosen = chosen_time(directory, fields | ({"time": form.get("at"), "occurrence": ""} if form.get("at") else {}))
     patient_id, visit = form.get("patient"), visit_of(directory, form.get("visit"))
     if not patient_id:
-        hits, faults, status = await searched(request, form.get("search"))
+        hits, faults, status = await search_patients(request, form.get("search"))
         return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
     if visit is None:
         return await _book_page(request, directory, chosen, faults={"visit": _("Choose a visit.")}, status=422)
@@ -92,7 +92,7 @@ async def _book(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code not in SHOWN_AGAIN:
             raise
-        hits = (await searched(request, form.get("search")))[0]
+        hits = (await search_patients(request, form.get("search")))[0]
         nearest = await chosen.nearest(request, *visit) if problem.code == "slot_unavailable" else []
         broken = await _broken_rules(request, chosen.slot(*visit), patient_id)
         return await _book_page(request, directory, chosen, hits=hits, refused=problem, nearest=nearest, broken=broken)

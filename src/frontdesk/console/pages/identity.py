@@ -26,7 +26,7 @@ from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cook
 from frontdesk.console.guard import PREFIX, Console, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, signed_in
+from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, start_session
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
@@ -95,7 +95,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
             )
         except Problem as problem:
             return _refused(request, problem)
-        return await signed_in(request, console, token, then, request_id)
+        return await start_session(request, console, token, then, request_id)
 
     def _choices(request: Request, memberships: Sequence[Membership], kept: str) -> Response:
         csrf = form_token(kept).decode()
@@ -119,7 +119,7 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
             token = await console.staff_sessions.by_identity(Identity(*identity), browser, request_id, chosen)
         except Problem as problem:
             return _refused(request, problem)
-        return await signed_in(request, console, token, then, request_id)
+        return await start_session(request, console, token, then, request_id)
 
     def _refused(request: Request, problem: Problem) -> Response:
         fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE

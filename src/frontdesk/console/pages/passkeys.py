@@ -18,7 +18,7 @@ from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, signed_in
+from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, start_session
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
 
@@ -67,7 +67,7 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
         except Problem as problem:
             fault = _REFUSED if problem.code == "unauthorized" else FAULTS[problem.code]
             return sign_in_page(request, console, problem.status, fault)
-        return await signed_in(request, console, token, form.get("next"), request_id)
+        return await start_session(request, console, token, form.get("next"), request_id)
 
     return [
         Route(f"{PREFIX}{path}", with_error_pages(console, path, work), methods=["POST"])

@@ -7,10 +7,10 @@ from starlette.responses import Response
 from frontdesk.console.actions.notes import kinds
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
-from frontdesk.console.guard import ConsoleRequest, Page, here
+from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.slot_choice import carried
+from frontdesk.console.pages.slot_choice import next_step_query
 from frontdesk.domain.errors import Problem
 
 FIELDS = ("firstName", "lastName", "dob", "phone", "email")
@@ -28,11 +28,11 @@ async def _search(request: ConsoleRequest) -> Response:
     if not await request.desk.patients.searchable(request.context):
         return await _match(request)
     text = request.form.get("search")
-    hits, faults, status = await searched(request, text)
+    hits, faults, status = await search_patients(request, text)
     return await _search_page(request, text=text, hits=hits, faults=faults, status=status)
 
 
-async def searched(request: ConsoleRequest, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
+async def search_patients(request: ConsoleRequest, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
     """The patients found, or the errors of the search text, with the status."""
     try:
         return await request.desk.patients.search(request.context, text), {}, 200
@@ -109,7 +109,7 @@ async def _create(request: ConsoleRequest) -> Response:
             raise
         return _form_page(request, given, problem)
     if request.http.query_params.get("then") == "book":
-        return request.redirect(f"/book/{made['patientId']}{carried(request)}", notice="patient_created")
+        return request.redirect(f"/book/{made['patientId']}{next_step_query(request)}", notice="patient_created")
     return request.redirect(f"/patients/{made['patientId']}", notice="patient_created")
 
 
@@ -158,7 +158,7 @@ def _form_page(
         shown=shown or {},
         faults={} if problem is None else labelled_faults(problem, _LABELS),
         problem=problem,
-        action=here(request.http),
+        action=path_and_query(request.http),
     )
 
 

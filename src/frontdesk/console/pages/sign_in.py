@@ -70,7 +70,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         except Problem as problem:
             return sign_in_page(request, console, problem.status, FAULTS[problem.code])
         then = await _after_link(console, token, local_address(form.get("next")))
-        return await signed_in(request, console, token, then, attempt.request_id)
+        return await start_session(request, console, token, then, attempt.request_id)
 
     async def mail(request: Request, attempt: RequestProgress) -> Response:
         form, is_ours = await posted_form(request, settings)
@@ -114,7 +114,7 @@ def sign_in_page(
     return response
 
 
-async def signed_in(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
+async def start_session(request: Request, console: Console, token: str, then: str, request_id: str) -> Response:
     """Sets the session cookie, and ends the browser's previous session or locks it if its owner has a PIN."""
     before = await console.staff_sessions.find(read_cookie(request, SESSION, console.settings), in_use=False)
     if before is not None and before.lock_after_minutes is None:

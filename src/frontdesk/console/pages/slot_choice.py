@@ -99,7 +99,7 @@ async def slot_choice(
     )
 
 
-def carried(request: ConsoleRequest) -> str:
+def next_step_query(request: ConsoleRequest) -> str:
     """The query string for the next step: provider, location, date and visit."""
     asked = request.http.query_params
     kept = {name: asked[name] for name in _CARRIED if name in asked}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from frontdesk.console.domain_texts import field_fault
 from frontdesk.console.forms import Form
-from frontdesk.console.language import ungrouped
+from frontdesk.console.language import parse_number
 from frontdesk.practice_file import Fault
 
 Kind = Literal["text", "lines", "names", "number", "yes_no", "choice"]
@@ -73,7 +73,7 @@ def _read(field: Field, form: Form) -> Any:
     if field.kind == "yes_no":
         return typed == "yes"
     if field.kind == "number":
-        number = ungrouped(typed)
+        number = parse_number(typed)
         return typed if number is None else number
     if field.kind == "lines":
         typed = typed.replace("\r\n", "\n")

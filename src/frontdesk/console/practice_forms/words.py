@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from frontdesk.console.language import N_, grouped, ngettext, weekdays
+from frontdesk.console.language import N_, format_number, ngettext, weekdays
 from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import DAYS, Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
@@ -256,15 +256,15 @@ def _procedure(procedure: Procedure) -> Facts:
 
 
 def _minutes(number: int) -> str:
-    return ngettext("%(number)s minute", "%(number)s minutes", number, number=grouped(number))
+    return ngettext("%(number)s minute", "%(number)s minutes", number, number=format_number(number))
 
 
 def _days(number: int) -> str:
-    return ngettext("%(number)s day", "%(number)s days", number, number=grouped(number))
+    return ngettext("%(number)s day", "%(number)s days", number, number=format_number(number))
 
 
 def _limit(number: int) -> str:
-    return _("unlimited") if number == 0 else grouped(number)
+    return _("unlimited") if number == 0 else format_number(number)
 
 
 def _yes(value: bool) -> str:
