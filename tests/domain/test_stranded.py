@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
-from frontdesk.domain.stranded import may_strand, stranded
+from frontdesk.domain.stranded import find_stranded, may_strand
 from frontdesk.practice_file import parse
 from tests.world import PRACTICE
 
@@ -60,10 +60,10 @@ AT_SERVER = at_server(BEFORE)
 
 @pytest.mark.parametrize(("loss", "after"), CASES)
 def test_an_appointment_tells_what_it_loses(loss: str, after: Directory) -> None:
-    (found,) = stranded(BEFORE, after, [APPOINTMENT])
+    (found,) = find_stranded(BEFORE, after, [APPOINTMENT])
     assert (found.appointment_id, found.starts_at, found.loses) == ("appt_1", START, (loss,))
-    assert stranded(after, after, [APPOINTMENT]) == [], "what was lost before is not lost again"
-    assert stranded(after, BEFORE, [APPOINTMENT]) == []
+    assert find_stranded(after, after, [APPOINTMENT]) == [], "what was lost before is not lost again"
+    assert find_stranded(after, BEFORE, [APPOINTMENT]) == []
 
 
 def test_appointments_at_a_fhir_server_lose_records_and_the_server_but_no_hours() -> None:
@@ -78,9 +78,11 @@ def test_appointments_at_a_fhir_server_lose_records_and_the_server_but_no_hours(
         (("scheduling system",), at_server(BEFORE, baseUrl="https://other.example.com/fhir")),
         (("scheduling system",), BEFORE),
     ):
-        assert [each.loses for each in stranded(AT_SERVER, after, [APPOINTMENT])] == ([expected] if expected else [])
+        assert [each.loses for each in find_stranded(AT_SERVER, after, [APPOINTMENT])] == (
+            [expected] if expected else []
+        )
         assert may_strand(AT_SERVER, after) == bool(expected)
-    (lost,) = stranded(BEFORE, AT_SERVER, [APPOINTMENT])
+    (lost,) = find_stranded(BEFORE, AT_SERVER, [APPOINTMENT])
     assert lost.loses == ("scheduling system",)
 
 
@@ -91,7 +93,7 @@ def test_changes_that_leave_an_appointment_alone_strand_nobody() -> None:
         changed("providers", 10, name="Dr. Bob Chen", hours=hours(10, 11, 1)),
         changed("visit_types", 21, procedures=tuple(replace(p, duration_minutes=60) for p in FOLLOW_UP.procedures)),
     ):
-        assert stranded(BEFORE, after, [APPOINTMENT]) == []
+        assert find_stranded(BEFORE, after, [APPOINTMENT]) == []
 
 
 def test_an_appointment_past_midnight_is_open_while_both_days_are() -> None:
@@ -101,6 +103,6 @@ def test_an_appointment_past_midnight_is_open_while_both_days_are() -> None:
         starts_at=datetime(2026, 11, 18, 4, 50, tzinfo=UTC),
         ends_at=datetime(2026, 11, 18, 5, 10, tzinfo=UTC),
     )
-    assert stranded(night, night, [late]) == []
-    (found,) = stranded(night, changed("providers", 10, hours=hours(20, 24, 1)), [late])
+    assert find_stranded(night, night, [late]) == []
+    (found,) = find_stranded(night, changed("providers", 10, hours=hours(20, 24, 1)), [late])
     assert found.loses == ("hours",)

@@ -26,7 +26,7 @@ class Stranded:
         return self.starts_at.astimezone(zone(self.time_zone))
 
 
-def stranded(before: Directory, after: Directory, appointments: Iterable[Appointment]) -> list[Stranded]:
+def find_stranded(before: Directory, after: Directory, appointments: Iterable[Appointment]) -> list[Stranded]:
     """The appointments that lose something. What an appointment lacks already, it cannot lose."""
     known, coming = _Offers(before, before), _Offers(after, before)
     found = []

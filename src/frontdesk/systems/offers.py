@@ -11,7 +11,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.port import OpenSlots, SlotPosition, SlotQuery
 
 
-def offered(provider: Provider, visit_type: VisitType, procedure: Procedure, location: Location) -> bool:
+def is_offered(provider: Provider, visit_type: VisitType, procedure: Procedure, location: Location) -> bool:
     """Whether this combination can be booked at all, at any time."""
     return (
         provider.active
@@ -37,11 +37,11 @@ def offered_pairs(
             location = directory.locations.get(location_id)
             if location is None or query.location_id not in (None, location_id):
                 continue
-            if offered(provider, visit_type, procedure, location):
+            if is_offered(provider, visit_type, procedure, location):
                 yield provider, location
 
 
-def named(
+def directory_records(
     directory: Directory, slot: SlotRef | Appointment | Hold
 ) -> tuple[Provider, Location, VisitType, Procedure] | None:
     """The records that a slot id, an appointment or a hold refers to, or None if one does not exist."""

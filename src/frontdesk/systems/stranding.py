@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from frontdesk.audit.trail import AuditContext
 from frontdesk.domain.directory import Directory
-from frontdesk.domain.stranded import Stranded, may_strand, stranded
+from frontdesk.domain.stranded import Stranded, find_stranded, may_strand
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.systems.native.upcoming import cancel_appointments, upcoming_appointments
@@ -91,7 +91,7 @@ class Stranding:
 
     async def _find(self, connection: Any, practice_id: int, now: datetime) -> StrandingReport:
         return StrandingReport(
-            stranded(self.before, self.after, await upcoming_appointments(connection, practice_id, now))
+            find_stranded(self.before, self.after, await upcoming_appointments(connection, practice_id, now))
         )
 
     async def _find_upstream(self, now: datetime) -> StrandingReport:
@@ -100,7 +100,7 @@ class Stranding:
             return StrandingReport(can_cancel=False)
         try:
             async for page in upcoming_pages(self.system, now):
-                found += stranded(self.before, self.after, page)
+                found += find_stranded(self.before, self.after, page)
         except Misconfigured as error:
             return StrandingReport(can_cancel=False, unanswered=error.reason)
         except SystemUnavailable:

@@ -42,7 +42,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
 from frontdesk.systems.fhir.writing.stored import StoredWrite
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
-from frontdesk.systems.offers import named, offered
+from frontdesk.systems.offers import directory_records, is_offered
 from frontdesk.systems.port import (
     AppointmentFilter,
     AppointmentPage,
@@ -92,11 +92,11 @@ class FhirSystem:
         return await self._finder.find(query, now, most, after)
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        found = named(self._practice.directory, slot)
+        found = directory_records(self._practice.directory, slot)
         if found is None:
             return None
         provider, location, visit_type, procedure = found
-        available = offered(provider, visit_type, procedure, location)
+        available = is_offered(provider, visit_type, procedure, location)
         if available:
             query = await self._finder.opening(slot, visit_type, procedure, now)
             [opening] = await self._upstream.client.read_all(self._deadline, query)
@@ -111,7 +111,7 @@ class FhirSystem:
         moved: Appointment | None = None,
         hold_id: str | None = None,  # noqa: ARG002
     ) -> BookingCheck | None:
-        found = named(self._practice.directory, slot)
+        found = directory_records(self._practice.directory, slot)
         if found is None:
             return None
         provider, location, visit_type, procedure = found
@@ -139,7 +139,7 @@ class FhirSystem:
         if patient is not None:
             person, self._read[patient_id] = patient
             seen = person.seen
-        available = offered(provider, visit_type, procedure, location) and opening is not None
+        available = is_offered(provider, visit_type, procedure, location) and opening is not None
         state = SlotState(available, self._practice.directory, visit_type, procedure, self._version)
         return BookingCheck(state, seen, busy)
 

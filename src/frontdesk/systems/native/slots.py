@@ -18,7 +18,7 @@ from frontdesk.systems.native.calendar_cache import LONGEST_APPOINTMENT, Calenda
 from frontdesk.systems.native.calendar_reader import CalendarReader
 from frontdesk.systems.native.opening_times import OpeningTimesCache
 from frontdesk.systems.native.slot_search import SlotSearch
-from frontdesk.systems.offers import named, offered
+from frontdesk.systems.offers import directory_records, is_offered
 from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery, SlotState, SystemUnavailable, Versions
 
 _STALE_ATTEMPTS = 5
@@ -87,12 +87,12 @@ class NativeSlots:
     def compute_state(self, slot: SlotRef, stored: StoredDirectory, now: datetime, busy: Busy) -> SlotState | None:
         """The state of a slot, given what takes its provider's time. None if the practice does not have what the slot
         id names."""
-        found = named(stored.directory, slot)
+        found = directory_records(stored.directory, slot)
         if found is None:
             return None
         provider, location, visit_type, procedure = found
         available = (
-            offered(provider, visit_type, procedure, location)
+            is_offered(provider, visit_type, procedure, location)
             and procedure.duration_minutes == slot.duration_minutes
             and self._calendar.opening.offer(self._practice_id, stored, provider, location).times.is_open(
                 procedure, slot.start, now.timestamp(), busy
@@ -102,7 +102,7 @@ class NativeSlots:
 
     def proposed(self, slot: SlotRef, stored: StoredDirectory) -> ProposedVisit | None:
         """The visit whether its time is open or not; None if the practice does not have what the slot id names."""
-        found = named(stored.directory, slot)
+        found = directory_records(stored.directory, slot)
         if found is None:
             return None
         provider, location, visit_type, procedure = found

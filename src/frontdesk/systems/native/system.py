@@ -22,7 +22,7 @@ from frontdesk.systems.changes import Change, CreatePatient, UpdatePatient
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.changes import as_json
 from frontdesk.systems.native.slots import NativeCalendar, NativeSlots
-from frontdesk.systems.offers import named
+from frontdesk.systems.offers import directory_records
 from frontdesk.systems.port import (
     AppointmentFilter,
     AppointmentPage,
@@ -237,7 +237,7 @@ class NativeSystem:
     async def _named_in_directory(self, found: list[Timed]) -> list[Timed]:
         """Reloads the directory if it lacks a record that these appointments or holds refer to."""
         directory = await self.directory()
-        if any(named(directory, each) is None for each in found):
+        if any(directory_records(directory, each) is None for each in found):
             self._known_version = (await self._calendar.directories.newest(self._practice_id)).version
         return found
 

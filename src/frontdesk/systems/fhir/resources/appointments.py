@@ -20,9 +20,9 @@ from frontdesk.systems.fhir.resources.elements import (
     relative,
     service_references,
     stamp,
-    stated,
     whole_minutes,
     with_identifier,
+    without_empty,
     without_identifiers,
 )
 from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service, token
@@ -144,7 +144,7 @@ class PracticeMap:
 
     def new_appointment(self, data: Mapping[str, Any], patient: str, slots: list[str], intent: str) -> Resource:
         """A new booking. The patient's participation is unconfirmed until `confirm_attendance`."""
-        return stated(
+        return without_empty(
             {
                 "resourceType": "Appointment",
                 "identifier": [{"system": INTENTS, "value": intent}],
@@ -161,7 +161,7 @@ class PracticeMap:
     def moved(self, resource: Resource, data: Mapping[str, Any], slots: list[str], intent: str) -> Resource:
         """The appointment moved to another slot; its attendance has to be confirmed again."""
         others = [each for each in listed(resource.get("participant")) if _actor_kind(each) not in _OF_PRACTICE]
-        moved = stated(
+        moved = without_empty(
             {
                 **resource,
                 "identifier": with_identifier(resource, INTENTS, intent),
@@ -178,7 +178,7 @@ class PracticeMap:
         if status == "confirmed":
             return self._with_attendance(changed, confirmed=True)
         said = {"text": reason} if reason and status == "cancelled" else None
-        return stated({**changed, "status": RECORDED.get(status, status), "cancelationReason": said})
+        return without_empty({**changed, "status": RECORDED.get(status, status), "cancelationReason": said})
 
     def place_and_time(self, resource: Resource) -> Resource:
         """What a move changes, as it was before: enough to undo the move, without personal data."""
@@ -195,7 +195,7 @@ class PracticeMap:
             "identifier": without_identifiers(resource, INTENTS, intent),
             "participant": [*others, *listed(before.get("participant"))],
         }
-        return self._with_attendance(stated(restored), confirmed=before["confirmed"])
+        return self._with_attendance(without_empty(restored), confirmed=before["confirmed"])
 
     def differs(self, asked: Resource, stored: Resource) -> bool:
         """Whether what the server stored differs from the request."""
@@ -254,8 +254,8 @@ class PracticeMap:
                 for each in listed(meta.get("tag"))
                 if (each.get("system"), each.get("code")) != (tag.system, tag.code)
             ]
-            meta = stated({**meta, "tag": [*tags, coding_resource(tag)] if confirmed else tags})
-            return stated({**resource, "meta": meta})
+            meta = without_empty({**meta, "tag": [*tags, coding_resource(tag)] if confirmed else tags})
+            return without_empty({**resource, "meta": meta})
         status = "accepted" if confirmed else "needs-action"
         participants = [
             {**each, "status": status} if _actor_kind(each) == "Patient" else each
@@ -281,9 +281,9 @@ def undone(resource: Resource, intent: str, reason: str) -> Resource:
     """A record that should not exist, cancelled or inactive and without its intent."""
     identifiers = without_identifiers(resource, INTENTS, intent)
     if resource["resourceType"] == "Patient":
-        return stated({**resource, "identifier": identifiers, "active": False})
+        return without_empty({**resource, "identifier": identifiers, "active": False})
     cancelled = {"status": "cancelled", "cancelationReason": {"text": reason}}
-    return stated({**resource, "identifier": identifiers, **cancelled})
+    return without_empty({**resource, "identifier": identifiers, **cancelled})
 
 
 def actors(resource: Resource) -> list[Any]:

@@ -138,6 +138,6 @@ def without_identifiers(resource: Resource, system: str, value: str | None = Non
     ]
 
 
-def stated(resource: Resource) -> Resource:
+def without_empty(resource: Resource) -> Resource:
     """The resource without empty values, which FHIR does not allow."""
     return {key: value for key, value in resource.items() if value not in (None, [], {}, "")}

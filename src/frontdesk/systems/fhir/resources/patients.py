@@ -7,7 +7,7 @@ from frontdesk.domain.names import words
 from frontdesk.domain.patients import Patient, same_phone, spelling_key
 from frontdesk.domain.text import cleaned
 from frontdesk.systems.changes import PatientDetails
-from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, stated, with_identifier
+from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, with_identifier, without_empty
 
 _PREFERRED_NAMES = ("official", "usual")
 _PREFERRED_PHONES = ("mobile", "home")
@@ -50,7 +50,7 @@ def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob
 
 
 def new_patient(details: PatientDetails, intent: str) -> Resource:
-    return stated(
+    return without_empty(
         {
             "resourceType": "Patient",
             "identifier": [{"system": INTENTS, "value": intent}],
@@ -84,7 +84,7 @@ def changed_patient(resource: Resource, details: PatientDetails, intent: str) ->
             telecom.append(contact)
         elif _value(current[0]) != contact["value"]:
             telecom[telecom.index(current[0])] = {**current[0], "value": contact["value"]}
-    return stated(
+    return without_empty(
         {
             **resource,
             "identifier": with_identifier(resource, INTENTS, intent),

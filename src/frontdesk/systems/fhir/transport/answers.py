@@ -75,7 +75,7 @@ def batch_answers(bundle: Resource | None, number: int) -> list[Answer] | None:
     return answers
 
 
-def returned(resource: Resource) -> Resource:
+def operation_result(resource: Resource) -> Resource:
     """The result of an operation: servers send it alone or as the first output parameter."""
     outputs = [each["resource"] for each in listed(resource.get("parameter")) if _is_resource(each.get("resource"))]
     return outputs[0] if outputs else resource
@@ -83,7 +83,7 @@ def returned(resource: Resource) -> Resource:
 
 def first_record(kind: str, resource: Resource) -> Resource:
     """The record of that type in what an operation or a transaction returned, else its OperationOutcome."""
-    result = returned(resource)
+    result = operation_result(resource)
     found = [entry["resource"] for entry in listed(result.get("entry")) if _is_resource(entry.get("resource"))]
     by_type = {each["resourceType"]: each for each in reversed(found)}
     return by_type.get(kind) or by_type.get("OperationOutcome") or result

@@ -14,7 +14,7 @@ import orjson
 
 from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, reference_of, version_of
 from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
-from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, returned
+from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, operation_result
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.transport.queries import (
     CombinedQuery,
@@ -241,7 +241,7 @@ class FhirClient:
     async def _proposed(self, deadline: Deadline, query: FindQuery, answer: Answer) -> list[Resource]:
         found: list[Resource] = []
         for _ in range(MOST_PAGES):
-            answered = returned(self._readable(query.name, answer))
+            answered = operation_result(self._readable(query.name, answer))
             if answered["resourceType"] != "Bundle":
                 raise SystemUnavailable
             page = [entry.get("resource") for entry in listed(answered.get("entry"))]

@@ -40,7 +40,7 @@ class OperationSteps:
                 if not declined.contended:
                     raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
             except AnswerLost as lost:
-                return await self._steps.created_unheard("Appointment", lost)
+                return await self._steps.created_after_lost_answer("Appointment", lost)
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
     async def cancel(self, before: Resource) -> Resource:
@@ -53,7 +53,7 @@ class OperationSteps:
                 if not declined.contended:
                     raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
             except AnswerLost as lost:
-                raise self._steps.unanswered(lost) from lost
+                raise self._steps.lost_answer_outcome(lost) from lost
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
     async def cancel_at_once(self, before: Resource, reason: str | None) -> Resource:

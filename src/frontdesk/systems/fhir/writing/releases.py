@@ -13,7 +13,7 @@ from frontdesk.systems.fhir.resources.elements import (
     identifier_values,
     reference_of,
     references,
-    stated,
+    without_empty,
     without_identifiers,
 )
 from frontdesk.systems.fhir.resources.slots import claims
@@ -122,9 +122,9 @@ async def cancel(client: FhirClient, deadline: Deadline, reference: str) -> Reso
 
 
 def _freed(slot: Resource) -> Resource:
-    return stated({**slot, "status": "free", "identifier": without_identifiers(slot, CLAIMS)})
+    return without_empty({**slot, "status": "free", "identifier": without_identifiers(slot, CLAIMS)})
 
 
 def _void(slot: Resource) -> Resource:
     """A slot that was made for one appointment is of no use without it; a free one would open time for booking."""
-    return stated({**slot, "status": "entered-in-error", "identifier": without_identifiers(slot, CLAIMS)})
+    return without_empty({**slot, "status": "entered-in-error", "identifier": without_identifiers(slot, CLAIMS)})

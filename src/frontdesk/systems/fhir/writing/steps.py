@@ -132,14 +132,14 @@ class WriteSteps:
                     return found
                 await look()
             except AnswerLost as lost:
-                return await self.created_unheard(resource["resourceType"], lost)
+                return await self.created_after_lost_answer(resource["resourceType"], lost)
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
     def watch(self, kind: str) -> None:
         """Makes sure that a record of this kind is undone if it is created late."""
         self.releases.append({"watch": kind, "cancels": self._cancels})
 
-    async def created_unheard(self, kind: str, lost: AnswerLost) -> Resource:
+    async def created_after_lost_answer(self, kind: str, lost: AnswerLost) -> Resource:
         try:
             found = await self.created(kind)
         except SystemUnavailable:
@@ -148,9 +148,9 @@ class WriteSteps:
             return found
         if lost.failed:
             self.watch(kind)  # it may have been created nevertheless
-        raise self.unanswered(lost) from lost
+        raise self.lost_answer_outcome(lost) from lost
 
-    async def adopt(self, stored: Resource) -> Resource:
+    async def mark_as_ours(self, stored: Resource) -> Resource:
         """Marks a record that an earlier attempt of the same intent created as ours."""
         if self._write.id in identifier_values(stored, CLAIMS):
             return stored
@@ -182,10 +182,10 @@ class WriteSteps:
                 if now is None or version_of(now) != version_of(before):
                     raise Stopped(WriteOutcome("stale")) from declined
             except AnswerLost as lost:
-                return await self._changed_unheard(before, lost)
+                return await self._changed_after_lost_answer(before, lost)
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
-    async def _changed_unheard(self, before: Resource, lost: AnswerLost) -> Resource:
+    async def _changed_after_lost_answer(self, before: Resource, lost: AnswerLost) -> Resource:
         try:
             now = await self._client.read(self._deadline, reference_of(before))
         except SystemUnavailable:
@@ -194,9 +194,9 @@ class WriteSteps:
             return now
         if now is None or version_of(now) != version_of(before):
             raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
-        raise self.unanswered(lost) from lost
+        raise self.lost_answer_outcome(lost) from lost
 
-    async def fence(self, reference: str) -> bool:
+    async def supersede_version(self, reference: str) -> bool:
         """Gives the record a new version, so that a change that is still on its way fails.
 
         False if the record has changed meanwhile or cannot be written.
@@ -233,7 +233,7 @@ class WriteSteps:
                     return
             yield attempt
 
-    def unanswered(self, lost: AnswerLost) -> Exception:
+    def lost_answer_outcome(self, lost: AnswerLost) -> Exception:
         """How a write ends whose record was not found: declined or unavailable if the server answered with a failure.
         Otherwise it stays open, because the request may still arrive."""
         if lost.reason:

@@ -124,7 +124,7 @@ class Writer:
             ending = await self._undo_found(found)
         else:
             if self._creates is not None:
-                found = await self._steps.adopt(found)
+                found = await self._steps.mark_as_ours(found)
             ending = self._executed(reference_of(found), now)
         await self._steps.release(final=final)
         return ending
@@ -143,7 +143,7 @@ class Writer:
         a late change fails once the record has another version."""
         if self._creates is not None:
             return now >= self._write.began_at + UNSEEN_AFTER
-        return await self._steps.fence(self._write.data["reference"])
+        return await self._steps.supersede_version(self._write.data["reference"])
 
     async def _book(self, now: datetime) -> WriteOutcome:
         opening = self._asked.opening
@@ -156,7 +156,7 @@ class Writer:
             if self._claims_slots:
                 await self._steps.claim(opening.run)
             stored = await self._steps.create(self._wanted(), self._stop_if_taken)
-        stored = await self._steps.adopt(stored)
+        stored = await self._steps.mark_as_ours(stored)
         if self._practice.differs(self._wanted(), stored) or stored.get("status") not in ("booked", "pending"):
             other: WriteOutcome | None = WriteOutcome("declined", reason=BOOKED_OTHERWISE)
         else:
@@ -216,7 +216,7 @@ class Writer:
         await self._refuse_double(None)
         wanted = patients.new_patient(self._details, self._write.intent)
         wanted["identifier"] = with_identifier(wanted, CLAIMS, self._write.id)
-        stored = await self._steps.adopt(await self._steps.create(wanted, partial(self._refuse_double, None)))
+        stored = await self._steps.mark_as_ours(await self._steps.create(wanted, partial(self._refuse_double, None)))
         if patients.differs(stored, self._details):
             await self._steps.undo(undone(stored, self._write.intent, NOT_CARRIED_OUT))
             raise Stopped(WriteOutcome("declined", reason=NOT_CARRIED_OUT))
