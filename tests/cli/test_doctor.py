@@ -323,6 +323,7 @@ def test_records_that_wait_too_long_for_their_seal_are_a_warning(used: CommandLi
             practice,
         )
 
+    assert used.json("audit", "verify")["whole"]  # seals those of the import, whose age is looked at first
     on_database(used, append)
     status, found = states(used, port)
     assert (status, found["audit"][0]) == (0, "warning")
