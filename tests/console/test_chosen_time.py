@@ -100,6 +100,38 @@ async def test_a_time_that_no_calendar_has_is_not_found(staff: httpx.AsyncClient
     assert "<b>" not in asked.text
 
 
+async def test_with_all_locations_a_time_is_at_the_location_where_the_provider_is_then(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    one_zone = PRACTICE.replace("SLUG", "harbor").replace(
+        "name: Westside, timeZone: America/Los_Angeles", "name: Westside"
+    )
+    mornings = '{location: 2, days: [wed], from: "09:00", to: "12:00"}'
+    assert mornings in one_zone
+    afternoons = mornings + '\n      - {location: 1, days: [wed], from: "13:00", to: "15:00"}'
+    await world.import_file(one_zone.replace(mornings, afternoons))
+    await world.renew(agent)
+
+    async def place(path: str, **asked: str) -> str:
+        shown = await staff.get(f"/console{path}", params={"provider": "11", "location": "", **asked})
+        [place] = {each for each in ("Downtown", "Westside") if each in shown.text}
+        return place
+
+    there = {"date": "2026-11-18"}
+    for time, location in (("09:30", "Westside"), ("14:00", "Downtown"), ("18:00", "Downtown")):
+        assert await place("/book/at", **there, time=time) == location
+    friday = {"date": "2026-11-20", "time": "09:30"}
+    assert await place("/book/at", **friday, provider="10") == "Downtown"
+
+    booked = await book(agent)  # with another provider, at Downtown
+    move = f"/appointments/{booked}/move/at"
+    assert await place(move, **there, time="09:30") == "Westside"
+    assert await place(move, **there, time="14:00") == "Downtown"
+    shown = await staff.get(f"/console{move}", params={**there, "provider": "11", "location": "", "time": "09:30"})
+    assert "Move appointment</button>" in shown.text
+    assert await place(move, date="2026-11-19", time="09:30") == "Downtown", "its own, where the provider is nowhere"
+
+
 async def test_a_move_is_read_back_and_happens_once_it_is_confirmed(
     staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:

@@ -15,6 +15,7 @@ from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import search_patients
 from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.booking_rules import BrokenRule, why_closed
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.errors import Problem
@@ -152,7 +153,10 @@ async def _move(request: ConsoleRequest) -> Response:
     own = {"provider": appointment.provider_id, "location": appointment.location_id,
            "date": view.start.date().isoformat(), "time": clock_field(view.start)}  # fmt: skip
     given = {name: asked.get(name) or str(value) for name, value in own.items()}
-    chosen = chosen_time(directory, given | {"occurrence": asked.get("occurrence", "")})
+    given |= {"occurrence": asked.get("occurrence", "")}
+    if "provider" in asked:  # who may be elsewhere at that time
+        given["location"] = asked.get("location", "")
+    chosen = chosen_time(directory, given, appointment.location_id)
     visit = visit_of(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
     assert visit is not None
     slot: dict[str, Any] | None = None
@@ -223,19 +227,33 @@ def all_visits(directory: Directory) -> list[tuple[str, Procedure, VisitType]]:
     ]
 
 
-def chosen_time(directory: Directory, given: Mapping[str, str]) -> ChosenTime:
+def chosen_time(directory: Directory, given: Mapping[str, str], usual_location: int | None = None) -> ChosenTime:
     """Reads the chosen time from a request. Raises Problem if the practice has no such provider, location or visit."""
     provider = directory.providers.get(read_id(given.get("provider", "")) or -1)
     location = directory.locations.get(read_id(given.get("location", "")) or -1)
-    if provider is not None and location is None:
-        location = next((directory.locations[each] for each in provider.location_ids), None)
     day = read_day(given.get("date", ""))
     clock = read_clock(given.get("time", ""), given.get("occurrence", ""))
+    if provider is not None and location is None and day is not None and clock is not None:
+        location = _location_at(directory, provider, day, clock, usual_location)
     if provider is None or location is None or day is None or clock is None:
         raise Problem("not_found", "There is no such time in the calendar.")
     if not occurrences(day, clock, location.time_zone):
         clock = clock.replace(fold=0)
     return ChosenTime(provider, location, day, clock)
+
+
+def _location_at(
+    directory: Directory, provider: Provider, day: date, clock: time, usual: int | None
+) -> Location | None:
+    """The provider's location at the time, or else on the day; of several the usual one."""
+
+    def distance(location: Location) -> tuple[bool, bool, bool]:
+        times = OpenTimes(directory.practice, provider, location)
+        minute = minute_of(datetime.combine(day, clock, zone(location.time_zone)))
+        return not times.covers(minute, minute + 1), not times.open_spans(day), location.id != usual
+
+    places = [directory.locations[each] for each in provider.location_ids]
+    return min((each for each in places if each.active), key=distance, default=directory.locations.get(usual or -1))
 
 
 def read_clock(text: str, occurrence: str = "") -> time | None:
