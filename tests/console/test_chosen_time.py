@@ -210,6 +210,30 @@ async def test_either_occurrence_of_a_time_that_a_day_has_twice_is_booked(
     assert "data-clocks" not in await calendar(staff, date="2027-11-08")
 
 
+async def test_a_time_that_the_clocks_skip_is_refused(
+    world: World, night: tuple[httpx.AsyncClient, httpx.AsyncClient]
+) -> None:
+    staff, agent = night
+    booked = await booked_at(agent, FIRST)
+    ada = await patient_id(agent)
+    skipped = {**NINE, "date": "2028-03-12", "time": "02:30"}  # from 02:00 to 03:00
+    form = {**skipped, "search": "lovel", "patient": ada, "visit": "21-101", "key": "k1"}
+    refused = await staff.post("/console/book/at", data=form)
+    moved = await staff.get(f"/console/appointments/{booked}/move/at", params=skipped)
+    assert (refused.status_code, moved.status_code) == (422, 200)
+    for page in (refused, moved):
+        assert "The clocks skip this time on that day." in page.text
+        assert named(page.text, "time") == ["02:30"]
+        assert 'action="/console/override"' not in page.text
+    assert 'name="slot"' not in moved.text
+    assert named(refused.text, "patient") == [ada], "what was chosen is still there"
+    for path in ("/override", "/walk-in"):
+        refused = await staff.post(f"/console{path}", data={**form, "reason": "In pain", "sure": "yes"})
+        assert refused.status_code == 422
+        assert "The clocks skip this time on that day." in refused.text
+    assert not entries(await calendar(staff, date="2028-03-12"))
+
+
 async def test_an_appointment_is_moved_from_one_occurrence_of_its_time_to_the_other(
     night: tuple[httpx.AsyncClient, httpx.AsyncClient],
 ) -> None:

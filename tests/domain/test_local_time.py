@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from frontdesk.domain.local_time import (
     first_instant,
+    is_skipped,
     iso_local,
     iso_utc,
     last_instant,
@@ -152,6 +153,8 @@ def test_only_a_local_time_that_occurs_twice_has_two_occurrences() -> None:
     assert occurrences(autumn, time(1, 30, fold=1), "America/New_York") == found
     for day, clock in ((autumn, time(2, 0)), (autumn, time(0, 55)), (spring, time(2, 30)), (spring, time(3, 0))):
         assert occurrences(day, clock, "America/New_York") == ()
+        assert is_skipped(day, clock, "America/New_York") == ((day, clock) == (spring, time(2, 30)))
+    assert not is_skipped(autumn, time(1, 30), "America/New_York")
 
 
 def test_a_local_time_that_does_not_occur_is_the_end_of_its_gap() -> None:

@@ -118,9 +118,14 @@ def last_instant(local_minute: int, name: str) -> int:
 
 def occurrences(day: date, clock: time, name: str) -> tuple[datetime, ...]:
     """Both occurrences of a time that a day has twice; empty for any other time."""
-    first, second = (datetime.combine(day, clock.replace(fold=fold), zone(name)) for fold in (0, 1))
-    # Where a time is skipped, it is the other way round.
+    first, second = _readings(day, clock, name)
     return (first, second) if first.timestamp() < second.timestamp() else ()
+
+
+def is_skipped(day: date, clock: time, name: str) -> bool:
+    """Whether the day does not have the time."""
+    first, second = _readings(day, clock, name)
+    return first.timestamp() > second.timestamp()
 
 
 def clock_text(moment: datetime | time, *, twelve_hours: bool) -> str:
@@ -151,6 +156,12 @@ def iso_utc(instant: datetime) -> str:
     if instant.tzinfo is None:
         raise ValueError("a datetime without a zone is not an instant")
     return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def _readings(day: date, clock: time, name: str) -> tuple[datetime, datetime]:
+    """With the offset before and after a clock change; equal instants for a time that the day has once."""
+    first, second = (datetime.combine(day, clock.replace(fold=fold), zone(name)) for fold in (0, 1))
+    return first, second
 
 
 def _spans_around(local_minute: int, name: str) -> tuple[Span, ...]:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import search_patients
@@ -19,11 +20,12 @@ from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.booking_rules import BrokenRule, why_closed
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.local_time import minute_of, occurrences, zone
+from frontdesk.domain.local_time import is_skipped, minute_of, occurrences, zone
 from frontdesk.domain.slot_ids import SlotRef
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
+_SKIPPED = N_("The clocks skip this time on that day.")
 NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
 
 
@@ -45,7 +47,13 @@ class ChosenTime:
         """The choices where the day has the time twice: the value that a form sends, and the name of the zone."""
         return occurrence_choices(self.day, self.clock, self.location)
 
+    @property
+    def faults(self) -> dict[str, str]:
+        return {"time": _(_SKIPPED)} if is_skipped(self.day, self.clock, self.location.time_zone) else {}
+
     def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
+        if self.faults:
+            raise Problem("validation", _SKIPPED)
         ids = (self.provider.id, self.location.id, visit_type.id, procedure.id)
         return SlotRef(*ids, minute_of(self.start), procedure.duration_minutes)
 
@@ -85,6 +93,9 @@ async def _book(request: ConsoleRequest) -> Response:
     if not patient_id:
         hits, faults, status = await search_patients(request, form.get("search"))
         return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
+    if chosen.faults:
+        hits = (await searched(request, form.get("search")))[0]
+        return await _book_page(request, directory, chosen, hits=hits, status=422)
     if visit is None:
         return await _book_page(request, directory, chosen, faults={"visit": _("Choose a visit.")}, status=422)
     slot_id = chosen.slot_id(request, *visit)
@@ -136,7 +147,7 @@ async def _book_page(
         text=form.get("search"),
         patient_id=form.get("patient"),
         hits=hits,
-        faults=faults or {},
+        faults=chosen.faults | (faults or {}),
         refused=refused,
         nearest=nearest or [],
     )
@@ -166,7 +177,7 @@ async def _move(request: ConsoleRequest) -> Response:
     # As minutes: datetimes of one zone are compared by their clocks, which show some times twice.
     apart = abs(minute_of(chosen.start) - minute_of(view.start))
     same_provider = chosen.provider.id == appointment.provider_id
-    if apart or not same_provider:
+    if not chosen.faults and (apart or not same_provider):
         slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
         broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
         overlaps_itself = same_provider and apart < visit[1].duration_minutes + visit[1].buffer_after_minutes
@@ -180,6 +191,7 @@ async def _move(request: ConsoleRequest) -> Response:
         chosen=chosen,
         slot=slot,
         nearest=nearest,
+        faults=chosen.faults,
         overrides=overrides,
         broken=broken,
         fields={**chosen.fields, "appointment": appointment.id},
