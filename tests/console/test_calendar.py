@@ -75,6 +75,34 @@ async def test_a_day_is_the_locations_own(staff: httpx.AsyncClient, agent: httpx
     assert not entries(await calendar(staff, date="2026-11-18", location=1))
 
 
+async def test_an_appointment_over_midnight_stands_on_both_days(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    async def later(minutes: int) -> None:
+        async with world.database.transaction(1) as connection:
+            await connection.execute(
+                """UPDATE appointment SET starts_at = starts_at + $1 * interval '1 minute',
+                   ends_at = ends_at + $1 * interval '1 minute', busy_until = busy_until + $1 * interval '1 minute'""",
+                minutes,
+            )
+
+    booked = await book(agent, procedureId=102)  # from nine to a quarter to ten
+    await later(14 * 60 + 15)
+    assert not entries(await calendar(staff, date="2026-11-17")), "it ends at midnight"
+    await later(30)
+    for day, place in (("2026-11-16", {"at-286", "for-3"}), ("2026-11-17", {"at-1", "for-6"})):
+        [entry] = entries(await calendar(staff, date=day)).values()
+        assert words(entry.text).startswith("23:45–00:30 Ada Lovelace")
+        assert place <= entry.classes
+    week = Document(await calendar(staff, view="week")).having("data-entry", booked)
+    assert len(week) == 2
+    assert "Ada Lovelace" in await calendar(staff, "/day-sheet", date="2026-11-17")
+    tag = (await staff.get("/console/calendar/grid?date=2026-11-17")).headers["ETag"]
+    await confirmed(agent, "POST", f"/api/appointments/{booked}/cancel", {})
+    changed = await staff.get("/console/calendar/grid?date=2026-11-17", headers={"If-None-Match": tag})
+    assert (changed.status_code, entries(changed.text)) == (200, {})
+
+
 async def test_a_week_shows_its_days_and_leaves_out_an_empty_weekend(
     staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:

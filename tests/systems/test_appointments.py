@@ -190,6 +190,7 @@ async def test_appointments_are_listed_in_order_and_page_by_page(desk: Desk) -> 
         ({"location_id": 1, "visit_type_id": 21}, [0, 1]),
         ({"procedure_id": 103}, [2]),
         ({"first": MONDAY + timedelta(days=1)}, [2]),
+        ({"first": MONDAY + timedelta(days=1), "earlier": timedelta(hours=14, minutes=45)}, [1, 2]),
         ({"first": MONDAY, "last": MONDAY}, [0, 1]),
         ({"last": MONDAY - timedelta(days=1)}, []),
     ],

@@ -143,6 +143,7 @@ class AppointmentFilter:
     procedure_id: int | None = None
     first: date | None = None
     last: date | None = None
+    earlier: timedelta = timedelta()  # how long before the first date they may start, too
     known_to: str | None = None  # a client: only patients that it has matched, created or booked
 
 

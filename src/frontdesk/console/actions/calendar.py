@@ -67,10 +67,11 @@ class Calendar:
         """Changes with all that `read` shows, except the names of staff and clients. None if the scheduling system
         would have to read the appointments."""
         system = await self.systems(context.staff.caller())
-        locations = shown_locations(await system.directory(), query.location_id)
+        directory = await system.directory()
+        locations = shown_locations(directory, query.location_id)
         today = local_date(minute_of(context.now), locations[0].time_zone)
         days = _days(query, today)
-        checksum = await system.calendar_checksum(_wanted(query, locations, days), context.now)
+        checksum = await system.calendar_checksum(_wanted(directory, query, locations, days), context.now)
         if checksum is None or system.versions is None:
             return None
         return tag_of((checksum, system.versions.directory, days, today))
@@ -155,13 +156,13 @@ def _days(query: CalendarQuery, today: date) -> list[date]:
 async def shown_appointments(
     system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
 ) -> tuple[list[Appointment], bool]:
-    """The appointments that a page shows, and whether these are all."""
+    """The appointments that a page shows, also those from before midnight, and whether these are all."""
     if Capability.LIST_APPOINTMENTS not in system.capabilities:
         raise Problem("capability_not_supported")
-    places = {location.id for location in locations}
+    places, begin = {location.id for location in locations}, _begin(locations, days)
     found: list[Appointment] = []
     whole = True
-    async for page in appointment_pages(system, _wanted(query, locations, days)):
+    async for page in appointment_pages(system, _wanted(await system.directory(), query, locations, days)):
         if len(found) >= _MOST:
             whole = not page
             break
@@ -170,20 +171,34 @@ async def shown_appointments(
         each
         for each in found
         if each.location_id in places
+        and each.ends_at > begin
         and (query.cancelled or each.status != "cancelled")
         and (not query.providers or each.provider_id in query.providers)
         and (not query.visit_types or each.visit_type_id in query.visit_types)
     ], whole
 
 
-def _wanted(query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]) -> AppointmentFilter:
+def _wanted(
+    directory: Directory, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
+) -> AppointmentFilter:
     """What a page shows, as far as a scheduling system can be asked for it."""
     return AppointmentFilter(
         provider_id=query.providers[0] if len(query.providers) == 1 else None,
         location_id=locations[0].id if len(locations) == 1 else None,
         first=days[0],
         last=days[-1],
+        earlier=_longest(directory),
     )
+
+
+def _longest(directory: Directory) -> timedelta:
+    """How long before a day an appointment may begin that lasts into it."""
+    minutes = [each.duration_minutes for kind in directory.visit_types.values() for each in kind.procedures]
+    return timedelta(minutes=max(minutes, default=0))
+
+
+def _begin(locations: Sequence[Location], days: Sequence[date]) -> datetime:
+    return instant_at(local_day_bounds(days[0], locations[0].time_zone)[0])
 
 
 async def _holds(
@@ -191,13 +206,14 @@ async def _holds(
 ) -> list[Hold]:
     if Capability.HOLD not in system.capabilities:
         return []
-    zone, places = locations[0].time_zone, {location.id for location in locations}
-    first, last = (local_day_bounds(days[at], zone)[at] for at in (0, -1))
-    begin, end = (instant_at(minute) for minute in (first, last))
+    places, begin = {location.id for location in locations}, _begin(locations, days)
+    end = instant_at(local_day_bounds(days[-1], locations[0].time_zone)[1])
     return [
         each
-        for each in await system.list_holds(begin, end, now)
-        if each.location_id in places and (not query.providers or each.provider_id in query.providers)
+        for each in await system.list_holds(begin - _longest(await system.directory()), end, now)
+        if each.location_id in places
+        and each.ends_at > begin
+        and (not query.providers or each.provider_id in query.providers)
     ]
 
 

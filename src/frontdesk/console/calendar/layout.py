@@ -54,8 +54,9 @@ async def lay_out(
     today = local_date(minute, name)
     by_column: dict[tuple[date, int], list[Appointment | Hold]] = {}
     for appointment in appointments:
-        day = local_date(minute_of(appointment.starts_at), name)
-        by_column.setdefault((day, appointment.provider_id), []).append(appointment)
+        starts, ends = minute_of(appointment.starts_at), minute_of(appointment.ends_at)
+        for day in {local_date(starts, name), local_date(ends - 1, name)}:
+            by_column.setdefault((day, appointment.provider_id), []).append(appointment)
     columns = {
         day: [
             (provider, open_spans(directory, provider, locations, day) if hours_known else [])

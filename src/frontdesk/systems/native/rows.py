@@ -1,6 +1,6 @@
 """Rows of the native calendar's tables as domain records."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from frontdesk.domain.appointments import Appointment
@@ -32,13 +32,13 @@ _LONG_AGO, _FAR_AHEAD = date(1900, 1, 1), date(9000, 1, 1)
 
 
 def day_windows(
-    directory: Directory, first: date | None, last: date | None
+    directory: Directory, first: date | None, last: date | None, earlier: timedelta
 ) -> tuple[list[int], list[datetime], list[datetime]]:
-    """For every location, the instants between which its own dates lie in [first, last]."""
+    """For every location, the instants between which its own dates lie in [first, last], and the time before it."""
     # A local date at either end of the calendar begins or ends at a moment that has no date of its own.
     earliest, latest = max(first or _LONG_AGO, _LONG_AGO), min(last or _FAR_AHEAD, _FAR_AHEAD)
     froms, tos = [], []
     for location in directory.locations.values():
-        froms.append(instant_at(local_day_bounds(earliest, location.time_zone)[0]))
+        froms.append(instant_at(local_day_bounds(earliest, location.time_zone)[0]) - earlier)
         tos.append(instant_at(local_day_bounds(latest, location.time_zone)[1]))
     return list(directory.locations), froms, tos

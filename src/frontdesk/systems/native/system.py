@@ -193,7 +193,7 @@ class NativeSystem:
             current = await self._unless_unavailable(self._calendar.current_versions.read(self._practice_id))
             self._known_version = max(self._known_version, current.directory or 0)
             directory = await self.directory()
-            locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last)
+            locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last, wanted.earlier)
         found = await self._fetch(
             "SELECT (found).*, listed_under, snapshot, began_at "
             "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
@@ -217,7 +217,7 @@ class NativeSystem:
         return AppointmentPage(shown, rows.position(found[limit - 1]) if len(found) > limit else None)
 
     async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int:
-        _, froms, tos = rows.day_windows(await self.directory(), wanted.first, wanted.last)
+        _, froms, tos = rows.day_windows(await self.directory(), wanted.first, wanted.last, wanted.earlier)
         [row] = await self._fetch(
             "SELECT calendar_checksum($1, $2, $3, $4, $5, $6) AS checksum",
             self._practice_id,

@@ -232,7 +232,7 @@ class Reader:
             if not people:
                 return None
             parameters.append(("actor", ",".join(people)))
-        earliest = None if wanted.first is None else _midnight(wanted.first) - _ALL_ZONES
+        earliest = None if wanted.first is None else _midnight(wanted.first) - _ALL_ZONES - wanted.earlier
         if after is not None:
             earliest = max(earliest, after[0]) if earliest is not None else after[0]
         if earliest is not None:
@@ -269,13 +269,14 @@ class Reader:
     def _fits(self, appointment: Appointment, wanted: AppointmentFilter) -> bool:
         zone = self._practice.directory.locations[appointment.location_id].time_zone
         day = local_date(minute_of(appointment.starts_at), zone)
+        begins = local_date(minute_of(appointment.starts_at + wanted.earlier), zone)
         return (
             wanted.patient_id in (None, appointment.patient_id)
             and wanted.provider_id in (None, appointment.provider_id)
             and wanted.location_id in (None, appointment.location_id)
             and wanted.visit_type_id in (None, appointment.visit_type_id)
             and wanted.procedure_id in (None, appointment.procedure_id)
-            and (wanted.first is None or day >= wanted.first)
+            and (wanted.first is None or begins >= wanted.first)
             and (wanted.last is None or day <= wanted.last)
         )
 
