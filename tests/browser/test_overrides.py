@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import expect
@@ -51,6 +52,36 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     expect(panel(page).locator(".badge-override")).to_be_visible()
     window.context.close()
     window.faults.check()
+
+
+def test_an_override_is_of_the_fields_that_were_refused_and_midnight_of_the_next_day(
+    place: Office, window: Callable[..., Window]
+) -> None:
+    *_, free = free_times(place.agent)
+    place.agent.patient("Nightly")
+    opened = window("staff")
+    opened.faults.expected.append("Failed to load resource.*409")
+    page = calendar(opened, free, provider=str(CHEN))
+    page.wait_for_load_state()
+    page.mouse.click(*point(page, free))
+    chosen(page).get_by_label("Patient").fill("nightl")
+    expect(chosen(page).get_by_role("radio", name=re.compile("Nightly, Mina"))).to_be_checked()
+    chosen(page).get_by_label("Visit").select_option(label="Introductory consultation, 30 min")
+    for time in ("23:00", "23:30"):
+        type_in(chosen(page).get_by_label("Time", exact=True), time)
+        expect(chosen(page).get_by_text("Book it anyway?")).to_be_hidden()
+        chosen(page).get_by_role("button", name="Book", exact=True).click()
+        expect(chosen(page).get_by_text("Book it anyway?")).to_be_visible()
+    chosen(page).get_by_label("Reason").fill("On call")
+    chosen(page).get_by_role("button", name="Continue").click()
+    chosen(page).get_by_role("button", name="Book anyway").click()
+    expect(chosen(page)).to_be_hidden()
+    booked = entry(page, "Nightly")
+    expect(booked).to_contain_text("23:30–00:00")
+    booked.focus()
+    page.keyboard.press("b")
+    expect(chosen(page).get_by_label("Time")).to_have_value("00:00")
+    expect(chosen(page).locator("input[name=date]")).to_have_value((free.start.date() + timedelta(days=1)).isoformat())
 
 
 def test_a_closed_time_says_why_when_it_is_pressed(place: Office, window: Callable[..., Window]) -> None:

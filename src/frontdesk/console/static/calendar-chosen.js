@@ -114,6 +114,8 @@ async function send(form, submitter) {
 let typing = null;
 
 dialog.addEventListener("input", (event) => {
+  // The rules that would be broken are those of the fields as they were.
+  if (!event.target.closest(".override")) body.querySelector(".override")?.remove();
   if (event.target.name !== "search") return;
   clearTimeout(typing);
   const hits = body.querySelector("[data-hits]");
@@ -231,7 +233,7 @@ export function bookAfter(entry) {
   if (!calendar.hasAttribute("data-books")) return false;
   const until = entry.dataset.until ?? readTime(entry.querySelector(".entry-until").textContent.trim().slice(1));
   const { provider } = entry.closest(".cal-body").dataset;
-  const date = entry.closest("[data-day]").dataset.day;
+  const date = entry.dataset.endsOn ?? entry.closest("[data-day]").dataset.day;
   back = entry;
   const { left, bottom } = entry.getBoundingClientRect();
   open(`/console/book/at?${place({ provider, date, time: until })}`, { x: left, y: bottom });
