@@ -88,6 +88,27 @@ async def test_a_time_that_is_not_open_is_refused_with_open_ones_beside_it(
     assert stranger.status_code == 422, "Ada is known, and this visit is for new patients"
 
 
+@pytest.mark.parametrize("path", ["/book/at", "/walk-in"])
+async def test_a_patient_of_an_earlier_search_is_not_taken_and_a_missing_choice_is_asked_for(
+    staff: httpx.AsyncClient, agent: httpx.AsyncClient, path: str
+) -> None:
+    ask = "Choose the patient."
+    form = {**NINE, "visit": "21-101", "reason": "Walk-in", "key": "k1"}
+    found = await staff.post(f"/console{path}", data={**form, "search": "a"})
+    ada, alan = await patient_id(agent, "Ada"), await patient_id(agent, "Alan")
+    assert set(named(found.text, "patient")) == {ada, alan}
+    assert (found.status_code, ask in found.text) == (200, False)
+    form |= {"searched": named(found.text, "searched")[0]}
+    nobody = await staff.post(f"/console{path}", data={**form, "search": "a"})
+    assert (nobody.status_code, ask in nobody.text) == (422, True)
+    other = await staff.post(f"/console{path}", data={**form, "patient": ada, "search": "alan"})
+    assert (other.status_code, named(other.text, "patient"), ask in other.text) == (200, [alan], False)
+    assert not entries(await calendar(staff))
+    chosen = await staff.post(f"/console{path}", data={**form, "patient": ada, "search": "a"})
+    assert ask not in chosen.text
+    assert chosen.status_code == 303 or named(chosen.text, "sure")
+
+
 @pytest.mark.parametrize(
     "odd",
     [{"provider": "77"}, {"location": "x"}, {"date": "2026-02-30"}, {"time": "25:00"}, {"time": "<b>"},

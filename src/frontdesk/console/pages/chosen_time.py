@@ -13,7 +13,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
-from frontdesk.console.pages.patients import search_patients
+from frontdesk.console.pages.patients import search_changed, search_patients, search_to_choose
 from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes
@@ -90,11 +90,11 @@ async def _book(request: ConsoleRequest) -> Response:
     fields = {name: form.get(name) for name in ("provider", "location", "date", "time", "occurrence")}
     chosen = chosen_time(directory, fields | ({"time": form.get("at"), "occurrence": ""} if form.get("at") else {}))
     patient_id, visit = form.get("patient"), visit_of(directory, form.get("visit"))
-    if not patient_id:
-        hits, faults, status = await search_patients(request, form.get("search"))
+    if not patient_id or search_changed(form):
+        hits, faults, status = await search_to_choose(request)
         return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
     if chosen.faults:
-        hits = (await searched(request, form.get("search")))[0]
+        hits = (await search_patients(request, form.get("search")))[0]
         return await _book_page(request, directory, chosen, hits=hits, status=422)
     if visit is None:
         return await _book_page(request, directory, chosen, faults={"visit": _("Choose a visit.")}, status=422)

@@ -23,7 +23,7 @@ from frontdesk.console.pages.chosen_time import (
     read_clock,
     visit_of,
 )
-from frontdesk.console.pages.patients import search_patients
+from frontdesk.console.pages.patients import search_changed, search_to_choose
 from frontdesk.console.times import FIRST, SECOND
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -117,9 +117,9 @@ async def _check_walk_in(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     asked = {name: form.get(name) for name in _ASKED}
     visit = visit_of(directory, asked["visit"])
-    if form.get("patient") and visit is not None:
+    if form.get("patient") and visit is not None and not search_changed(form):
         return await _read_back(request, chosen_time(directory, asked), visit, None)
-    hits, faults, status = await search_patients(request, form.get("search"))
+    hits, faults, status = await search_to_choose(request)
     return await _walk_in_page(request, directory, asked, hits=hits, faults=faults, status=status)
 
 

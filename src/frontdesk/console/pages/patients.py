@@ -42,6 +42,20 @@ async def search_patients(request: ConsoleRequest, text: str) -> tuple[PatientHi
         return None, labelled_faults(problem, _LABELS), problem.status
 
 
+def search_changed(form: Form) -> bool:
+    """Whether the text to search is another than the one that the shown patients were found by."""
+    return form.all("searched") not in ([], [form.get("search")])
+
+
+async def search_to_choose(request: ConsoleRequest) -> tuple[PatientHits | None, dict[str, str], int]:
+    """Searches for a form in which one of the patients found is chosen, and asks for the choice if they were shown already."""
+    form = request.form
+    hits, faults, status = await search_patients(request, form.get("search"))
+    if hits is not None and hits.items and form.all("searched") == [form.get("search")] and not form.get("patient"):
+        return hits, {"patient": _("Choose the patient.")}, 422
+    return hits, faults, status
+
+
 async def _match(request: ConsoleRequest) -> Response:
     """Matches all four fields, if the scheduling system cannot search."""
     given = {name: request.form.get(name) for name in FIELDS if name != "email"}
