@@ -199,3 +199,46 @@ def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
     expect(page.get_by_label("First name")).to_be_hidden()
     opened.context.add_cookies(kept)  # as the sign-in in another tab does
     expect(page.get_by_role("heading", name="Kept Typing")).to_be_visible()
+
+
+def test_a_refused_form_outlives_its_session(window: Open, agent: Agent) -> None:
+    opened = window("staff")
+    opened.faults.expected.append("status of (401|409|422)")
+    page = opened.go("/patients/new")
+    page.wait_for_load_state()
+    page.get_by_label("First name").fill("Still")
+    page.get_by_label("Last name").fill("There")
+    type_in(page.get_by_label("Date of birth"), "1990-05-17")
+    page.get_by_label("Phone").fill("1")
+    save = page.get_by_role("button", name=re.compile("Add|Save"))
+    save.click()
+    expect(page.locator(".fault")).to_be_visible()
+    page.wait_for_load_state()
+    sign_out_and_in(opened, save)
+    expect(page.locator(".fault")).to_be_visible()
+    expect(page.get_by_label("First name")).to_have_value("Still")
+
+    slot = free_time(agent)
+    agent.patient("Refused")
+    calendar(opened, slot, provider=str(CHEN))
+    page.wait_for_load_state()
+    page.mouse.click(*point(page, slot))
+    chosen(page).get_by_label("Patient").fill("refus")
+    expect(chosen(page).get_by_role("radio", name=re.compile("Refused, Mina"))).to_be_checked()
+    type_in(chosen(page).get_by_label("Time"), "23:30")
+    book = chosen(page).get_by_role("button", name="Book", exact=True)
+    book.click()
+    expect(chosen(page).get_by_role("heading", name="Book it anyway?")).to_be_visible()
+    sign_out_and_in(opened, book)
+    expect(chosen(page).get_by_role("radio", name=re.compile("Refused, Mina"))).to_be_checked()
+
+
+def sign_out_and_in(opened: Window, button: Locator) -> None:
+    """Presses the button after the session has ended, and signs in again as in another tab."""
+    kept = opened.context.cookies()
+    opened.context.clear_cookies()
+    button.click()
+    signed_out = opened.page.get_by_role("dialog", name="You are signed out")
+    expect(signed_out).to_be_visible()
+    opened.context.add_cookies(kept)
+    expect(signed_out).to_be_hidden()

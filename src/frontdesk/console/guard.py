@@ -140,6 +140,7 @@ class ConsoleRequest:
         return {
             "here": path_and_query(self.http),
             "title": title,
+            "answers_form": self.http.method == "POST",
             "staff": self.staff,
             "practice_name": self.session.practice_name,
             "zone": self.zone,

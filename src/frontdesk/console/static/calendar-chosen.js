@@ -2,7 +2,7 @@
 
 import { hideCard } from "./calendar-card.js";
 import { calendar, refresh } from "./calendar-grid.js";
-import { signedOut, toast } from "./console.js";
+import { adopted, signedOut, toast } from "./console.js";
 import { text } from "./texts.js";
 import { readTime, writtenTime } from "./times.js";
 
@@ -61,7 +61,7 @@ async function take(answer) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const found = page.getElementById("chosen-time");
   if (found) {
-    body.replaceChildren(document.adoptNode(found));
+    body.replaceChildren(adopted(found));
     fitVisit();
     if (dialog.open) putAgain();
     return true;

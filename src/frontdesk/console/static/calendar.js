@@ -6,7 +6,7 @@ import { awaitExpiry, calendar, entries, entryOf, listen, moveNow, oneTabStop, r
 import { bookAfter, bookAt, moveByKeys } from "./calendar-chosen.js";
 import { onLetters } from "./calendar-keys.js";
 import "./calendar-look.js";
-import { signedOut, toast } from "./console.js";
+import { adopted, signedOut, toast } from "./console.js";
 import { daysOfMonth } from "./days-of-month.js";
 import { text } from "./texts.js";
 
@@ -32,7 +32,7 @@ function take(html) {
   if (!found) return false;
   const undo = found.querySelector("form[data-undo]");
   undo?.remove();
-  panelBody.replaceChildren(document.adoptNode(found));
+  panelBody.replaceChildren(adopted(found));
   const notice = page.querySelector("main > .notice");
   if (notice) toast(notice.textContent.trim(), undo && (() => send(undo)));
   return true;

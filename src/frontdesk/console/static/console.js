@@ -68,13 +68,22 @@ const isTyped = (field) =>
   field.matches("textarea, input:not([type=hidden], [type=radio], [type=checkbox], [type=submit])") && field.value !== field.defaultValue;
 const isBegun = (form) => form.method === "post" && [...form.elements].some(isTyped);
 
+/** In a form that was refused or read back the text is not changed, but typed all the same. */
+const isTypedHere = () => document.querySelector("[data-begun] form[method=post]") || [...document.forms].some(isBegun);
+
+/** Takes a part of an answer into the page, with whether it answers a form. */
+export function adopted(part) {
+  part.toggleAttribute("data-begun", part.closest("[data-begun]") !== null);
+  return document.adoptNode(part);
+}
+
 /**
  * The session is over. A page with nothing typed leads to the sign-in. Otherwise it is kept in this tab, out of sight,
  * until the same person has signed in again; then `resume` goes on with it.
  */
 export function signedOut(resume = null) {
   if (document.querySelector("[data-signed-out]")) return;
-  if (![...document.forms].some(isBegun)) return location.reload();
+  if (!isTypedHere()) return location.reload();
   const main = document.getElementById("main");
   main.hidden = true;
   const dialog = document.createElement("dialog");
