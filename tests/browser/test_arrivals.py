@@ -4,12 +4,12 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import asyncpg
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.browser.browsing import Office, Window, keep_toasts, tab_to
@@ -114,3 +114,23 @@ def test_a_note_is_added_by_keyboard_and_removed(place: Office, window: Open) ->
     expect(note).to_contain_text("On this appointment")
     note.get_by_role("button", name="Remove").click()
     expect(page.get_by_text("No notes.")).to_be_visible()
+
+
+def test_the_board_of_the_next_day_has_its_heading(place: Office, window: Open) -> None:
+    page = window("staff").go("/arrivals")
+    page.wait_for_load_state()
+    board = page.locator("[data-board] [data-day]")
+    day = board.get_attribute("data-day") or ""
+    tomorrow = (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+    find = page.get_by_label("Find a patient on the board")
+    find.fill("before midnight")
+
+    def next_day(route: Route) -> None:
+        answer = route.fetch(headers={**route.request.headers, "if-none-match": ""})
+        route.fulfill(response=answer, body=answer.text().replace(day, tomorrow))
+
+    page.route("**/arrivals/board*", next_day)
+    place.agent.book(place.agent.patient("Waking"), place.agent.slots()[-1])  # the board looks again
+    expect(find).to_have_value("")  # the page has been loaded anew
+    page.unroute("**/arrivals/board*")
+    expect(board).to_have_attribute("data-day", day)

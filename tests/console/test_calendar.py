@@ -1,5 +1,6 @@
 """The calendar page: who and what it shows, where, and what looking at it leaves behind."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -157,6 +158,19 @@ async def test_the_line_of_the_hour_is_only_on_today(world: World, staff: httpx.
     assert len(lines) == 3
     assert all("at-7" in line.classes for line in lines)
     assert not Document(await calendar(staff, date="2026-11-17")).having("data-now")
+
+
+@pytest.mark.parametrize("view", ["day", "week"])
+async def test_a_page_that_stays_open_over_midnight_keeps_its_days(world: World, view: str) -> None:
+    def days(html: str) -> list[str]:
+        return [each.attributes["data-day"] for each in Document(html).having("data-day")]
+
+    world.clock.now = datetime(2026, 11, 20, 15, tzinfo=UTC)  # Friday
+    shown = (await (await signed_in(world)).get("/console/calendar", params={"view": view})).text
+    world.clock.advance(days=3)
+    grid = Document(shown).having("data-grid")[0].attributes["data-grid"]
+    assert days((await (await signed_in(world)).get(grid)).text) == days(shown)
+    assert "2026-11-20" in days(shown)
 
 
 @pytest.mark.parametrize(

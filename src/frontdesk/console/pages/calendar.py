@@ -293,7 +293,7 @@ def _steps(query: CalendarQuery, day: date) -> tuple[date, date]:
 def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, Any]:
     return {
         "view": view,
-        "grid": _address("/calendar/grid", shown),
+        "grid": _address("/calendar/grid", shown, day=view.first),  # also after midnight
         "shortest": min(view.shortest, LONGEST_SHORTEST),
     }
 

@@ -22,6 +22,8 @@ async function look() {
 
 /** The focus stays with the patient, wherever the board now has them. */
 function show(lists, newTag) {
+  const [before, now] = [board, lists].map((each) => each.querySelector("[data-day]").dataset.day);
+  if (before !== now) return location.reload(); // the heading and the links are of the day, too
   const focused = document.activeElement?.closest?.("[data-visit]")?.dataset.visit;
   board.replaceChildren(...lists.childNodes);
   tag = newTag;
