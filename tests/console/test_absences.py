@@ -191,6 +191,7 @@ async def test_patients_are_called_and_all_is_taken_back(
     html = await undo(staff, path, all="yes")
     assert {row.state for row in rows(html).values()} == {"left"}
     assert "This absence was undone. The time is open for booking again." in html
+    assert not Document(html).of_class("away-progress"), "there is nothing left to do"
     assert await place(booked.agent, booked.jose) == (10, "2026-11-16T09:15", "booked")
     assert await place(booked.agent, booked.alan) == (10, "2026-11-16T13:00", "booked")
     assert (await slots(booked.agent))[0]["start"].startswith("2026-11-16T09:30")
