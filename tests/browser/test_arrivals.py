@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.browser.browsing import Office, Window, keep_toasts, tab_to
+from tests.browser.browsing import PHONE, Office, Window, keep_toasts, tab_to
 from tests.browser.callers import Agent
 
 pytestmark = pytest.mark.heavy
@@ -103,15 +103,16 @@ def test_the_board_works_without_scripts(place: Office, window: Open) -> None:
 def test_a_note_is_added_by_keyboard_and_removed(place: Office, window: Open) -> None:
     slot = place.agent.slots()[0]
     appointment = place.agent.book(place.agent.patient("Noted"), slot)
-    page = window("staff").go(f"/appointments/{appointment}")
+    page = window("staff", size=PHONE).go(f"/appointments/{appointment}")
     tab_to(page, page.get_by_text("Add a note"))
     page.keyboard.press("Enter")
     tab_to(page, page.get_by_label("Note", exact=True))
-    page.keyboard.type("Uses a wheelchair")
+    page.keyboard.type("Uses a wheelchair " + 100 * "w")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The note has been added.")).to_be_visible()
     note = page.get_by_role("listitem").filter(has_text="Uses a wheelchair")
     expect(note).to_contain_text("On this appointment")
+    assert note.evaluate("(row) => row.scrollWidth <= row.clientWidth"), "a long word stays in its box"
     note.get_by_role("button", name="Remove").click()
     expect(page.get_by_text("No notes.")).to_be_visible()
 
