@@ -36,6 +36,8 @@ def test_dates_are_typed_in_any_usual_form_and_shown_in_the_practices(desk: Wind
     expect(page.get_by_text("9 AM", exact=True)).to_be_visible()
     expect(page.get_by_text("8 AM–5 PM").first).to_be_visible()
     day = page.get_by_label("Date", exact=True)
+    for each in (day, page.locator("input[name=date][data-typed]")):
+        expect(each).to_have_attribute("autocomplete", "off")  # no browser restores one without the other
     for typed, shown, iso in (
         ("12/1/2026", "Dec 1, 2026", "2026-12-01"),
         ("1.12.2026", "Dec 1, 2026", "2026-12-01"),

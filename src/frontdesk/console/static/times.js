@@ -100,6 +100,7 @@ function byText(own) {
   field.className = `typed typed-${what}`;
   own.before(field);
   own.dataset.typed = "";
+  own.autocomplete = "off"; // a browser would restore it and not the text
   own.tabIndex = -1;
   own.setAttribute("aria-hidden", "true");
   field.append(text, ...(own.type === "date" && !("noPicker" in own.dataset) ? [picker(own)] : []), own);
