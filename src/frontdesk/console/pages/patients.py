@@ -48,7 +48,7 @@ def search_changed(form: Form) -> bool:
 
 
 async def search_to_choose(request: ConsoleRequest) -> tuple[PatientHits | None, dict[str, str], int]:
-    """Searches for a form in which one of the patients found is chosen, and asks for the choice if they were shown already."""
+    """Searches for a form in which one of the patients found is chosen. Asks for it if they were shown before."""
     form = request.form
     hits, faults, status = await search_patients(request, form.get("search"))
     if hits is not None and hits.items and form.all("searched") == [form.get("search")] and not form.get("patient"):
