@@ -1,11 +1,18 @@
 """/metrics of a server with several workers: the one that answers a scrape reports what all of them counted."""
 
+import mmap
 import os
 import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
 
+from frontdesk.doors.metrics_file import _RETRY_SECONDS
 from tests.cli.command_line import CommandLine, Served
 from tests.cli.test_serve import children
 from tests.ports import free_port
@@ -69,6 +76,42 @@ def test_a_new_server_counts_from_zero(line: CommandLine) -> None:
         with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port) as served:
             call_without_token(served)
             assert total(scrape(served), "frontdesk_requests_total{") == 1
+
+
+@pytest.fixture
+def full_disk(line: CommandLine) -> Iterator[Path]:
+    """The folder of the metrics has no room, until the file in it is removed."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    folder = line.data_dir / "metrics"
+    folder.mkdir(exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        folder.chmod(0o755)
+        with suppress(OSError), (folder / "filling").open("wb", buffering=0) as file:
+            while file.write(bytes(mmap.PAGESIZE)):
+                pass
+        yield folder / "filling"
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_keeps_metrics_in_the_worker_and_ends_no_worker(line: CommandLine, full_disk: Path) -> None:
+    refused = 'frontdesk_requests_total{code="401"'
+    with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN) as served:
+        (worker,) = children(served.process.pid)
+        for _ in range(3):
+            assert call_without_token(served) == 401
+        scrape(served)
+        full_disk.unlink()
+        time.sleep(_RETRY_SECONDS)
+        call_without_token(served)
+        wait_until(lambda: total(scrape(served), refused) == 4, 30)
+        assert children(served.process.pid) == [worker]
+        told = served.stop(signal.SIGTERM).err
+    assert told.count("metrics are incomplete, their folder cannot be written to: No space left on device") == 1
 
 
 def test_a_folder_that_cannot_be_used_is_one_sentence(line: CommandLine) -> None:

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import request_of
+from frontdesk.doors.metrics_file import reserve_room
 from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.logs import RequestLabels
 
@@ -59,6 +60,7 @@ class Metrics:
     """
 
     def __init__(self, database: Measured, queues: Queues, token: str) -> None:
+        reserve_room()
         self.route = Route("/metrics", self._answer)
         self.step = Step("metrics", self.publish, every=_PUBLISH_SECONDS)
         self._expected = f"Bearer {token}".encode()
