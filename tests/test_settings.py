@@ -99,6 +99,18 @@ def test_a_wrong_value_is_one_sentence_that_names_the_variable(name: str, text: 
         ("FRONTDESK_LOG_LEVEL", "loud", "FRONTDESK_LOG_LEVEL must be debug, info, warning or error."),
         ("FRONTDESK_WEBHOOK_ALLOW_PRIVATE", "1", "FRONTDESK_WEBHOOK_ALLOW_PRIVATE must be true or false."),
         ("FRONTDESK_BASE_URL", "desk", "FRONTDESK_BASE_URL must start with http:// or https://."),
+        *(
+            ("FRONTDESK_BASE_URL", url, "FRONTDESK_BASE_URL must name a host, and have no spaces, query or fragment.")
+            for url in (
+                "https://",
+                "https:///desk",
+                "https://desk example.com",
+                "https://[::1",
+                "https://desk.example.com:0",
+                "https://desk.example.com?a=1",
+                "https://desk.example.com/#start",
+            )
+        ),
         ("FRONTDESK_METRICS_TOKEN", "short", "FRONTDESK_METRICS_TOKEN must have at least 16 characters."),
     ],
 )

@@ -75,7 +75,14 @@ def _split(value: Any) -> Any:
     return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
 
 
-_WebUrl = Annotated[str, _starts_with("http://", "https://")]
+_WebUrl = Annotated[
+    str,
+    _starts_with("http://", "https://"),
+    _rule(
+        lambda url: _has_host(url) and re.search(r"[\s?#]", url) is None,
+        "must name a host, and have no spaces, query or fragment",
+    ),
+]
 _DatabaseUrl = Annotated[str, _starts_with("postgresql://", "postgres://")]
 _SmtpUrl = Annotated[str, _starts_with("smtps://", "smtp://"), _rule(_has_host, "must name a host")]
 _MailAddress = Annotated[
