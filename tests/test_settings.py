@@ -218,6 +218,7 @@ def test_a_file_gives_settings_and_the_environment_and_options_take_precedence(t
         ('insecure_http = "yes"', "insecure_http in {} must be true or false."),
         ('tls_key = "key.pem"', "FRONTDESK_TLS_CERTIFICATE and FRONTDESK_TLS_KEY belong together: set both or none."),
         ('secret_key = "hunter2', "The settings in {} are not valid TOML: "),
+        pytest.param("port = " + "[" * 100_000, "The settings in {} are nested too deeply.", id="nested"),
         ("[service]\nport = 1", "service in {} is not a setting of frontdesk; the closest is "),
     ],
 )

@@ -287,6 +287,8 @@ def _read(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # a message of the latter may quote a secret
         where = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""
         raise SettingsError(f"The settings in {path} are not valid TOML{where}.") from None
+    except RecursionError:
+        raise SettingsError(f"The settings in {path} are nested too deeply.") from None
     for key, value in found.items():
         if key not in Settings.model_fields:
             closest = _closest(key, Settings.model_fields)

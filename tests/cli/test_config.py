@@ -27,6 +27,12 @@ def test_every_setting_is_shown_with_its_source_and_no_secret(line: CommandLine,
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_an_empty_data_directory_counts_as_absent(line: CommandLine) -> None:
+    shown = line.json("config", "show", "--data-dir", "", FRONTDESK_DATA_DIR="")["settings"]
+    (data_dir,) = (setting for setting in shown if setting["setting"] == "data_dir")
+    assert (data_dir["value"], data_dir["source"]) == (".frontdesk", "default")
+
+
 def test_a_command_in_the_wrong_folder_says_so_and_creates_nothing(line: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "nothing"
     for words in (("practice", "list"), ("client", "list"), ("audit", "verify"), ("db", "migrate"), ("keys", "list")):

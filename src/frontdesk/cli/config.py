@@ -21,7 +21,7 @@ def add_commands(commands: Commands) -> None:
 def _show(args: argparse.Namespace) -> None:
     from frontdesk.settings import load_with_sources
 
-    loaded = load_with_sources(data_dir=args.data_dir)
+    loaded = load_with_sources(data_dir=args.data_dir or None)
     texts = loaded.settings.as_environment()
     document = settings_document(loaded)
     rows = []
