@@ -67,6 +67,7 @@ def test_an_unknown_variable_is_bad_input_and_names_the_closest(line: CommandLin
     [
         ("localhost/frontdesk", 2, "FRONTDESK_DATABASE_URL must start with postgresql:// or postgres://."),
         ("postgresql://localhost:port/x", 1, "The database of FRONTDESK_DATABASE_URL has no valid address: it looks"),
+        ("postgresql://me:hush@[::1/x", 1, "The database of FRONTDESK_DATABASE_URL has no valid address: it looks"),
         ("postgresql://me:hush@127.0.0.1:1/x", 1, "The database of FRONTDESK_DATABASE_URL cannot be reached (conn"),
         ("postgresql://me:hush@nowhere.invalid/x", 1, "The database of FRONTDESK_DATABASE_URL cannot be reached ("),
     ],
@@ -79,6 +80,19 @@ def test_a_database_that_cannot_be_used_is_one_sentence(
     assert done.err.startswith(sentence)
     assert done.err.count("\n") == 1
     assert "hush" not in done.err
+
+
+@pytest.mark.parametrize("setting", ["FRONTDESK_MIGRATION_DATABASE_URL", "FRONTDESK_DIRECT_DATABASE_URL"])
+def test_the_setting_whose_address_failed_is_named(line: CommandLine, setting: str) -> None:
+    line.json("db", "migrate")
+    service = owner_dsn(line).replace(f"{OWNER_ROLE}@", f"{SERVICE_ROLE}@", 1)
+    for words in (("practice", "list"), ("db", "migrate"), ("db", "status")):
+        for own in ({"FRONTDESK_DATABASE_URL": service}, {}):
+            done = line.run(*words, **own, **{setting: "postgresql://me:hush@127.0.0.1:1/x"})
+            assert (done.status, done.err.count("\n")) == (1, 1)
+            assert done.err.startswith(f"The database of {setting} cannot be reached (")
+    both = {"FRONTDESK_DATABASE_URL": "postgresql://[::1/x", setting: owner_dsn(line)}
+    assert line.run("practice", "list", **both).err.startswith("The database of FRONTDESK_DATABASE_URL has no valid")
 
 
 def test_a_login_that_may_not_create_the_tables_is_told_what_to_set(line: CommandLine) -> None:

@@ -161,8 +161,7 @@ async def on_database(
     from frontdesk.store.migrate import migrate, status
 
     owner = owner_dsn(settings)
-    database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         state = await status(owner)
         if not state.applied_migrations and not creates:
             raise CommandError("The database has no tables yet: run frontdesk serve, or frontdesk db migrate.")
@@ -170,6 +169,8 @@ async def on_database(
             await migrate(owner)
         elif state.missing:
             raise CommandError("The database was made by an older version of frontdesk: run frontdesk db migrate.")
+    with explain_database_errors(settings):
+        database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
         await database.open()
     try:
         return await work(CommandContext(settings, database, _audit_context()))
@@ -231,13 +232,15 @@ def owner_dsn(settings: "Settings") -> str:
 
 
 @contextmanager
-def explain_database_errors(settings: "Settings") -> Iterator[None]:
-    """Turns an error of the database into a CommandError of one sentence."""
+def explain_database_errors(settings: "Settings", *, owner: bool = False) -> Iterator[None]:
+    """Turns an error of the database into a CommandError of one sentence. `owner`: of the address of `owner_dsn`."""
     from asyncpg import exceptions as pg
 
     from frontdesk.store.sessions import SessionRefused
 
-    where = "The embedded PostgreSQL" if settings.database_url is None else "The database of FRONTDESK_DATABASE_URL"
+    setting = _address_setting(settings, owner=owner)
+    where = "The embedded PostgreSQL" if setting is None else f"The database of {setting}"
+    direct = "FRONTDESK_DIRECT_DATABASE_URL" if setting in (None, "FRONTDESK_DATABASE_URL") else setting
     try:
         yield
     except pg.InvalidAuthorizationSpecificationError:
@@ -255,7 +258,7 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
         raise CommandError(str(error)) from None
     except (pg.ProtocolViolationError, pg.InvalidSQLStatementNameError, pg.DuplicatePreparedStatementError):
         raise CommandError(
-            f"{where} behaves like a pooler: set FRONTDESK_DIRECT_DATABASE_URL to the address of PostgreSQL itself."
+            f"{where} behaves like a pooler: set {direct} to the address of PostgreSQL itself."
         ) from None
     except pg.TargetServerAttributeNotMatched:
         raise CommandError(f"{where} is a standby and accepts no writes: name the primary, or all hosts.") from None
@@ -265,6 +268,15 @@ def explain_database_errors(settings: "Settings") -> Iterator[None]:
         raise CommandError(f"{where} cannot be reached (it did not answer in time).") from None
     except OSError as error:
         raise CommandError(f"{where} cannot be reached ({_reason(error)}).") from None
+
+
+def _address_setting(settings: "Settings", *, owner: bool) -> str | None:
+    """The setting that gives the address of `owner_dsn` or `service_dsn`."""
+    if owner and settings.migration_database_url is not None:
+        return "FRONTDESK_MIGRATION_DATABASE_URL"
+    if owner and settings.direct_database_url is not None:
+        return "FRONTDESK_DIRECT_DATABASE_URL"
+    return None if settings.database_url is None else "FRONTDESK_DATABASE_URL"
 
 
 def prepare_data_dir(folder: Path) -> None:

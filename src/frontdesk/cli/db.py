@@ -27,7 +27,7 @@ def _migrate(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import migrate
 
     settings = started_settings()
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         before = wait_for(migrate(owner_dsn(settings), phase=args.phase))
     migrations, functions = before.due_migrations(args.phase), before.pending_functions
     lines = [f"Applied {m.number:03} {m.name}." for m in migrations] + [
@@ -48,7 +48,7 @@ def _distribute(args: argparse.Namespace) -> None:
             print(f"Step {step} of {steps}.", flush=True)
 
     settings = started_settings()
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         state = wait_for(distribute(owner_dsn(settings), progress))
     assert state.distribution is not None
     answer(args, {"workers": list(state.distribution.workers)}, _where_distributed(state))
@@ -66,7 +66,7 @@ def _status(args: argparse.Namespace) -> None:
     from frontdesk.store.migrate import status
 
     settings = started_settings()
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         state = wait_for(status(owner_dsn(settings)))
     schema = schema_document(state)
     document = {"database": "given" if settings.database_url else "embedded", **schema}

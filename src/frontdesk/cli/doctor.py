@@ -107,13 +107,13 @@ def examine() -> list[CheckResult]:
 async def _examine_database(settings: "Settings") -> list[CheckResult]:
     from frontdesk.store.database import Database
 
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         reachable, migrations, clock = await _server(settings)
     found = [reachable, migrations, clock]
     if migrations.state == "failed":
         return [*found, CheckResult("keys, practices", "skipped", "the database does not fit this version")]
-    database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
     with explain_database_errors(settings):
+        database = Database(service_dsn(settings), pool_size=2, pooled=settings.direct_database_url is not None)
         await database.open()
     try:
         found.append(await _run_async_check("keys", _keys(settings, database)))

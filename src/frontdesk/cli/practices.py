@@ -157,7 +157,7 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
         await set_suspended(context.database, practice.slug, suspended=True, in_transaction=suspension)
     try:
         await asyncio.sleep(_SUSPENDED_EVERYWHERE_SECONDS)  # also when it was suspended, which may have been just now
-        with explain_database_errors(context.settings):
+        with explain_database_errors(context.settings, owner=True):
             owner = await Hosts(owner_dsn(context.settings)).connect(
                 server_settings=session_settings(role=None), timeout=10
             )

@@ -117,7 +117,7 @@ async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Dem
 
     # Nodes of the previous release may use a database given by URL.
     phase: Phase | None = None if settings.database_url is None else "before"
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         await migrate(owner_dsn(settings), phase=phase)
 
     async def work(context: CommandContext) -> "tuple[Demo, str] | None":

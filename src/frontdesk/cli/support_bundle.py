@@ -130,7 +130,7 @@ def _asked(settings: "Settings", path: str, token: str | None = None) -> str:
 async def _migrations(settings: "Settings") -> dict[str, Any]:
     from frontdesk.store.migrate import status
 
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         return schema_document(await status(owner_dsn(settings)))
 
 
@@ -138,7 +138,7 @@ async def _tables(settings: "Settings") -> list[dict[str, Any]]:
     from frontdesk.store.hosts import Hosts
     from frontdesk.store.sizes import table_sizes
 
-    with explain_database_errors(settings):
+    with explain_database_errors(settings, owner=True):
         connection = await Hosts(owner_dsn(settings)).connect(timeout=10)
     try:
         return await table_sizes(connection)
@@ -150,8 +150,8 @@ async def _queues(settings: "Settings") -> dict[str, float]:
     from frontdesk.store.database import Database
     from frontdesk.store.queues import measure_queues
 
-    database = Database(service_dsn(settings), pool_size=1, pooled=settings.direct_database_url is not None)
     with explain_database_errors(settings):
+        database = Database(service_dsn(settings), pool_size=1, pooled=settings.direct_database_url is not None)
         await database.open()
     try:
         measured = await measure_queues(database)
