@@ -204,8 +204,12 @@ async def test_a_dry_run_needs_no_database_and_creates_none(
     command: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FRONTDESK_DATABASE_URL")
-    file.write_text(HARBOR)
-    ended = await command("practice", "import", str(file), "--dry-run", "--data-dir", str(tmp_path / "none"))
-    assert ended.status == 0, ended
-    assert ended.out.startswith("The file creates harbor:")
+    for text, says in (
+        (HARBOR, "The file creates harbor:\n"),
+        ("practice: {slug: bare, name: Bare, timeZone: UTC}\n", "The file creates bare.\n"),
+    ):
+        file.write_text(text)
+        ended = await command("practice", "import", str(file), "--dry-run", "--data-dir", str(tmp_path / "none"))
+        assert ended.status == 0, ended
+        assert ended.out.startswith(says)
     assert not (tmp_path / "none").exists()

@@ -150,7 +150,9 @@ def not_checked(reason: str) -> str:
 def _summary(preview: _Preview) -> str:
     changed = [each for each in preview.differences if not each.is_empty]
     if not changed:
-        return f"The file changes nothing about {preview.slug}."
+        return (
+            f"The file creates {preview.slug}." if preview.is_new else f"The file changes nothing about {preview.slug}."
+        )
     rows = [
         (each.kind, *(_named(each, names) for names in (each.added, each.changed, each.removed))) for each in changed
     ]
