@@ -154,8 +154,8 @@ def test_records_are_found_by_who_what_and_whom(line: CommandLine, trails: dict[
     table = line.run("audit", "list", "--practice", "untouched", "--limit", "1").out.splitlines()
     assert len(table) == 2
     assert "book_appointment" not in table[1]
-    assert line.run("audit", "list", "--limit", "0").status == 2
     assert line.run("audit", "list", "--practice", "nowhere").status == 2
+    assert line.run("audit", "list", "--subject", "\udcff").err == "An argument is not UTF-8 text.\n"
 
 
 def test_an_export_can_be_checked_with_nothing_but_sha256(line: CommandLine, trails: dict[str, list[int]]) -> None:
@@ -181,6 +181,11 @@ def test_an_export_can_be_checked_with_nothing_but_sha256(line: CommandLine, tra
         assert record["hash"] == previous.hex()
     *again, of_this_export = line.json("audit", "export", "--practice", "exported")
     assert (again, of_this_export["sequence"]) == (records, 8)
+
+
+def test_an_export_of_no_practice_is_an_error_and_nothing_else(line: CommandLine) -> None:
+    done = line.run("audit", "export", "--practice", "nowhere", "--json")
+    assert (done.status, json.loads(done.out)) == (2, {"error": done.err.rstrip("\n")})
 
 
 def test_tampering_is_found_and_named(line: CommandLine, trails: dict[str, list[int]]) -> None:

@@ -38,7 +38,15 @@ def test_no_command_shows_the_commands_and_is_bad_input(line: CommandLine) -> No
         ),
         (("doctor", "--jsn"), "frontdesk doctor: unrecognized arguments: --jsn. See frontdesk doctor --help."),
         (("--jsn",), "frontdesk: unrecognized arguments: --jsn. See frontdesk --help."),
-        (("audit", "list", "--limit", "many"), "frontdesk audit list: argument --limit: invalid int value: 'many'."),
+        *(
+            (
+                (*words, "--limit", limit),
+                f"frontdesk {' '.join(words[:2])}: argument --limit: must be a whole number from",
+            )
+            for words in (("audit", "list"), ("webhook", "deliveries", "x"))
+            for limit in ("many", "0", "9223372036854775808")
+        ),
+        (("client", "disable", "\udcff"), "An argument is not UTF-8 text."),
         (("practise",), "frontdesk: argument COMMAND: invalid choice: 'practise'"),
         (("serve", "--port", "70000"), "FRONTDESK_PORT must be between 1 and 65535."),
     ],
@@ -54,6 +62,12 @@ def test_an_error_is_a_document_too_when_json_was_asked_for(line: CommandLine) -
     done = line.run("practice", "show", "nowhere", "--json")
     assert done.status == 2
     assert json.loads(done.out) == {"error": done.err.rstrip("\n")}
+
+
+def test_an_error_with_the_undecodable_name_of_a_file_is_a_document_too(line: CommandLine) -> None:
+    done = line.run("practice", "import", "\udcff.yaml", "--json")
+    assert (done.status, done.err) == (2, "\\udcff.yaml cannot be read: No such file or directory.\n")
+    assert json.loads(done.out) == {"error": "\udcff.yaml cannot be read: No such file or directory."}
 
 
 def test_an_unknown_variable_is_bad_input_and_names_the_closest(line: CommandLine) -> None:

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     given = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes
     parser = _parser()
     try:
         args, unknown = parser.parse_known_args(given)

@@ -2,15 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frontdesk.cli.commands import Commands, add_command, add_group
+from frontdesk.cli.commands import Commands, add_command, add_group, add_limit
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.kept_heads import kept_heads
-from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, instant, table
+from frontdesk.cli.output import FAILURE, NO_PRACTICE, answer, instant, table
 
 if TYPE_CHECKING:
     from frontdesk.audit.verify import ChainReport
@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--client", metavar="ID", help="only actions of this client")
     command.add_argument("--operation", metavar="NAME", help="only this operation, such as book_appointment")
     command.add_argument("--subject", metavar="ID", help="only records about this patient or appointment")
-    command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of records (default 50)")
+    add_limit(command, "records")
 
     command = add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered.")
     _add_practice(command)
@@ -69,8 +69,6 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
 
 
 def _list(args: argparse.Namespace) -> None:
-    if args.limit < 1:
-        raise BadInput("frontdesk audit list: --limit must be at least 1.")
     from frontdesk.audit.reading import AuditFilter, exact_time, find_records, record_document
 
     async def work(context: CommandContext) -> list[tuple[str, Any]]:
@@ -138,21 +136,22 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> None:
-    async def lines(context: CommandContext) -> AsyncIterator[str]:
+    async def lines(context: CommandContext, practices: Sequence[tuple[str, int]]) -> AsyncIterator[str]:
         from frontdesk.audit.reading import exported_lines
         from frontdesk.audit.trail import append_audit
 
-        for slug, practice_id in await _practices(context, args.practice):
+        for slug, practice_id in practices:
             async with context.database.transaction(practice_id) as connection:
                 await append_audit(connection, context.audit.entry(practice_id, "console.export_audit"))
             async for line in exported_lines(context.database, slug, practice_id):
                 yield line
 
     async def work(context: CommandContext) -> None:
+        practices = await _practices(context, args.practice)
         before, between, after = ("[\n", ",\n", "\n]\n") if args.json else ("", "\n", "\n")
         sys.stdout.write(before)
         first = True
-        async for line in lines(context):
+        async for line in lines(context, practices):
             sys.stdout.write(line if first else between + line)
             first = False
         sys.stdout.write(after if args.json or not first else "")

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int | None]
+_MOST_ROWS = 1_000_000
 
 
 def add_group(commands: Commands, name: str, summary: str) -> Commands:
@@ -22,3 +23,18 @@ def add_command(commands: Commands, name: str, run: Run, summary: str, *position
         command.add_argument(argument, metavar=argument.upper())
     command.set_defaults(run=run, parser=command)
     return command
+
+
+def add_limit(command: argparse.ArgumentParser, noun: str) -> None:
+    command.add_argument("--limit", metavar="N", type=_limit, default=50, help=f"maximum number of {noun} (default 50)")
+
+
+def _limit(text: str) -> int:
+    says = f"must be a whole number from 1 to {_MOST_ROWS}"
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(says) from None
+    if not 1 <= number <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(says)
+    return number

@@ -142,6 +142,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
             | AccountError()
         ):
             return str(error), FAILURE
+        case _ if isinstance(error.__cause__, UnicodeEncodeError):  # asyncpg's, for what it cannot send
+            return "An argument is not UTF-8 text.", BAD_INPUT
         case OutcomeUnknown():
             return "The connection to the database was lost, and it is not known whether the change was made.", FAILURE
         case OSError() if error.errno in _FULL_DISK:

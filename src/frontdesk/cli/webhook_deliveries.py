@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Awaitable
 
-from frontdesk.cli.commands import Commands, add_command
+from frontdesk.cli.commands import Commands, add_command, add_limit
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.events import event_number
 from frontdesk.cli.output import BadInput, answer, instant, table, to_document
@@ -13,7 +13,7 @@ def add_delivery_commands(group: Commands) -> None:
     command = add_command(group, "deliveries", _deliveries, "Show the newest deliveries, or the attempts of one.", "id")
     command.add_argument("--state", metavar="STATE", help="only pending, delivered or dead deliveries")
     command.add_argument("--event", metavar="ID", help="list every attempt for this event")
-    command.add_argument("--limit", metavar="N", type=int, default=50, help="maximum number of deliveries (default 50)")
+    add_limit(command, "deliveries")
 
     command = add_command(group, "replay", _replay, "Redeliver every dead letter, or one event.", "id")
     command.add_argument("--event", metavar="ID", help="only this event, even if it was delivered")
@@ -22,8 +22,6 @@ def add_delivery_commands(group: Commands) -> None:
 def _deliveries(args: argparse.Namespace) -> None:
     from frontdesk.outbound.webhooks.deliveries import STATES, list_deliveries
 
-    if args.limit < 1:
-        raise BadInput("frontdesk webhook deliveries: --limit must be at least 1.")
     if args.state not in (None, *STATES):
         raise BadInput(f"--state must be {', '.join(STATES[:-1])} or {STATES[-1]}.")
     if args.event is not None:
