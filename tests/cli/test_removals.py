@@ -2,7 +2,9 @@
 
 import asyncio
 import io
+import json
 from importlib.resources import files
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -88,7 +90,7 @@ async def test_scopes_are_replaced_and_tokens_issued_before_end(world: World, co
 
 
 async def test_a_practice_with_future_appointments_is_removed_only_by_force(
-    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await book(await world.client())
     await command("staff", "add", "--practice", "harbor", "--name", "Ana", "--role", "admin")
@@ -113,7 +115,12 @@ async def test_a_practice_with_future_appointments_is_removed_only_by_force(
     left = {table for table, count in (await rows_of(world, 1)).items() if count}
     assert left <= KEPT, "patients and whatever names them are gone"
     assert await rows_of(world, 2) == others
-    assert (await command("audit", "verify", "--practice", "harbor~1")).status == 0
+    verify = ("audit", "verify", "--practice", "harbor~1")
+    (trail,) = (await command(*verify, "--json")).document["practices"]
+    heads = tmp_path / "heads.jsonl"
+    for digest, status in ((trail["head"]["hash"], 0), ("0" * 64, 1)):
+        heads.write_text(json.dumps({**trail["head"], "hash": digest, "practice": "harbor~1"}))
+        assert (await command(*verify, "--heads", str(heads))).status == status
     records = (await command("audit", "list", "--practice", "harbor~1", "--limit", "2", "--json")).document
     assert {record["operation"] for record in records} == {"command.suspend_practice", "command.remove_practice"}
 

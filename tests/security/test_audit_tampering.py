@@ -227,12 +227,20 @@ async def test_heads_that_cannot_be_read_are_bad_input(world: World, command: Co
     empty = tmp_path / "empty.jsonl"
     empty.write_text('{"message": "request"}\n')
     digest = "0" * 64
+    odd = {}
+    for name, practice, sequence in (("number", 5, 1), ("text", "harbor", "one"), ("true", "harbor", True)):
+        odd[name] = tmp_path / f"{name}.jsonl"
+        line = json.dumps({"practice": practice, "sequence": sequence, "hash": digest})
+        odd[name].write_text(f"{'[' * 100_000}\n{line}\n")
     for options, said in (
         (("--head", f"1:{digest}"), "needs --practice"),
         (("--practice", "harbor", "--head", "1:abc"), "is not a head"),
         (("--head", f"harbour:1:{digest}"), "the closest is"),
         (("--heads", str(empty)), "contains no audit head"),
         (("--heads", str(tmp_path / "none")), "cannot be read"),
+        (("--heads", str(odd["number"])), "belongs to the practice '5', which is not here"),
+        (("--heads", str(odd["text"])), f"{odd['text']}:2: this is not an audit head"),
+        (("--heads", str(odd["true"])), f"{odd['true']}:2: this is not an audit head"),
     ):
         ended = await command("audit", "verify", *options)
         assert ended.status == 2, (options, ended)

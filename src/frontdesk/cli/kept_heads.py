@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.output import BadInput
 from frontdesk.domain.spelling import closest
@@ -13,7 +13,7 @@ from frontdesk.privileges import as_caller
 if TYPE_CHECKING:
     from frontdesk.audit.heads import Head
 
-_HEAD = re.compile(r"(?:([a-z0-9-]+):)?([1-9][0-9]{0,17}):([0-9a-f]{64})\Z")
+_HEAD = re.compile(r"(?:([a-z0-9-]+(?:~[0-9]+)?):)?([1-9][0-9]{0,17}):([0-9a-f]{64})\Z")
 
 
 def kept_heads(
@@ -47,25 +47,28 @@ def _option(text: str, practices: Sequence[str]) -> "tuple[str, Head]":
 
 
 def _lines(file: Path) -> "Iterator[tuple[str, Head]]":
-    from frontdesk.audit.heads import Head
-
     try:
         with as_caller():
             lines = file.read_text("utf-8", errors="replace").splitlines()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from None
-    heads = [document for line in lines if (document := _document(line)) is not None]
+    heads = [head for number, line in enumerate(lines, 1) if (head := _head(file, number, line)) is not None]
     if not heads:
         raise BadInput(f"{file} contains no audit head.")
-    for document in heads:
-        yield document["practice"], Head(document["sequence"], bytes.fromhex(document["hash"]))
+    yield from heads
 
 
-def _document(line: str) -> Any:
+def _head(file: Path, number: int, line: str) -> "tuple[str, Head] | None":
     """The head of a line; None for other lines of a log."""
+    from frontdesk.audit.heads import Head
+
     try:
         document = json.loads(line)
-        is_head = _HEAD.match(f"{document['practice']}:{document['sequence']}:{document['hash']}") is not None
-    except (ValueError, KeyError, TypeError):
+        text = f"{document['practice']}:{document['sequence']}:{document['hash']}"
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return document if is_head else None
+    found = _HEAD.match(text)
+    if found is None:
+        raise BadInput(f"{file}:{number}: this is not an audit head, though it has the fields of one.")
+    slug, sequence, digest = found.groups()
+    return slug, Head(int(sequence), bytes.fromhex(digest))
