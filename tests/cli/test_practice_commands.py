@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.practice_file import parse
+from frontdesk.practice_file.reading import MAX_BYTES
 from frontdesk.practice_file.schema import generate_schema
 from tests.cli.command_line import CommandLine
 from tests.world import PRACTICE
@@ -94,6 +95,9 @@ def test_a_file_that_cannot_be_read_is_bad_input(line: CommandLine, tmp_path: Pa
     (tmp_path / "latin.yaml").write_bytes("practice: {name: Café}".encode("latin-1"))
     said = line.run("practice", "import", str(tmp_path / "latin.yaml"))
     assert (said.status, said.err) == (2, f"{tmp_path / 'latin.yaml'}: $: the file is not UTF-8 text\n")
+    (tmp_path / "large.yaml").write_bytes(b"##" + "é".encode() * (MAX_BYTES // 2))
+    said = line.run("practice", "import", str(tmp_path / "large.yaml"))
+    assert (said.status, said.err) == (2, f"{tmp_path / 'large.yaml'}: $: the file is larger than 5 MB\n")
 
 
 @pytest.mark.usefixtures("harbor")

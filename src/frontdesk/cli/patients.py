@@ -72,13 +72,12 @@ def _import(args: argparse.Namespace) -> int | None:
 
 def _read(name: str) -> str:
     data = read_input(name, _MOST_BYTES + 1)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput(f"{name} is not UTF-8 text.") from None
     if len(data) > _MOST_BYTES:
         raise BadInput(f"{name} is larger than {_MOST_BYTES // 1024 // 1024} MB: import it in parts.")
-    return text
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(f"{name} is not UTF-8 text.") from None
 
 
 async def _imported(context: CommandContext, args: argparse.Namespace, text: str) -> _Result:

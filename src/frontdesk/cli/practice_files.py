@@ -216,10 +216,12 @@ def _answer_faults(args: argparse.Namespace, error: "PracticeFileError") -> int:
 
 def _read(name: str) -> str:
     from frontdesk.practice_file import Fault, PracticeFileError
-    from frontdesk.practice_file.reading import MAX_BYTES
+    from frontdesk.practice_file.reading import MAX_BYTES, refuse_large
 
+    data = read_input(name, MAX_BYTES + 1)
+    refuse_large(len(data))  # before it is decoded: it may be cut in the middle of a character
     try:
-        return read_input(name, MAX_BYTES + 1).decode()
+        return data.decode()
     except UnicodeDecodeError:
         raise PracticeFileError([Fault("$", "the file is not UTF-8 text")]) from None
 

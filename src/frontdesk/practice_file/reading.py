@@ -30,11 +30,15 @@ def read(text: str) -> tuple[Any, list[Finding]]:
         size = len(text.encode())
     except UnicodeEncodeError:
         _refuse("the file is not valid Unicode text")
-    if size > MAX_BYTES:
-        _refuse(f"the file is larger than {MAX_BYTES // 1024 // 1024} MB")
+    refuse_large(size)
     if text.lstrip().startswith(("{", "[")):
         return _read_json(text)
     return _read_yaml(text)
+
+
+def refuse_large(size: int) -> None:
+    if size > MAX_BYTES:
+        _refuse(f"the file is larger than {MAX_BYTES // 1024 // 1024} MB")
 
 
 def _refuse(message: str) -> NoReturn:
