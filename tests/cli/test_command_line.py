@@ -172,3 +172,18 @@ def test_a_reader_that_stops_early_is_no_error(line: CommandLine) -> None:
         ["bash", "-c", f"{pipeline}; echo ${{PIPESTATUS[0]}}"], env=line.environment(), capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_one_sentence(line: CommandLine, options: tuple[str, ...]) -> None:
+    for words, status, sentence in (
+        (("config", "show"), 1, "There is no disk space left.\n"),
+        (("practice", "schema"), 1, "There is no disk space left.\n"),  # more than a buffer
+        (("practice", "import", "none"), 2, "none cannot be read: No such file or directory.\n"),
+    ):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [COMMAND, *words, *options], stdout=full, stderr=subprocess.PIPE, text=True, env=line.environment()
+            )
+        assert (done.returncode, done.stderr) == (status, sentence), words

@@ -28,7 +28,7 @@ from frontdesk.cli import (
     support_bundle,
     webhooks,
 )
-from frontdesk.cli.output import BAD_INPUT, BadInput, report
+from frontdesk.cli.output import BAD_INPUT, BadInput, discard, flush, report
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,11 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _use_options(args)
         run: Callable[[argparse.Namespace], int | None] = args.run
         status = run(args) or 0
-        sys.stdout.flush()
+        flush()
         return status
     except BrokenPipeError:
-        # The reader closed the pipe: write nothing more, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()  # the reader closed the pipe
         return 0
     except (Exception, KeyboardInterrupt) as error:
         return report(error, as_json="--json" in given)

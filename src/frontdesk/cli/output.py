@@ -6,6 +6,7 @@ Messages of databases and libraries are never printed, because they may quote pa
 import argparse
 import errno
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -109,10 +110,23 @@ def report(error: BaseException, *, as_json: bool) -> int:
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
     sentence, status = (str(error), error.status) if isinstance(error, CommandError) else _explain(error)
-    if as_json:
-        print(to_json({"error": sentence}))
+    try:
+        if as_json:
+            print(to_json({"error": sentence}))
+        flush()
+    except OSError:  # it may be what failed
+        discard()
     print(sentence, file=sys.stderr)
     return status
+
+
+def flush() -> None:
+    print(end="", flush=True)  # nothing if standard output is closed
+
+
+def discard() -> None:
+    """Write nothing more to standard output, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
