@@ -3,6 +3,7 @@
 import json
 import re
 import stat
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from frontdesk.practice_file import parse
 from frontdesk.practice_file.reading import MAX_BYTES
 from frontdesk.practice_file.schema import generate_schema
-from tests.cli.command_line import CommandLine
+from tests.cli.command_line import COMMAND, CommandLine
 from tests.world import PRACTICE
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
@@ -46,6 +47,14 @@ def test_a_new_practice_starts_from_a_commented_file_that_can_be_imported(line: 
     again = line.run("practice", "init", str(path))
     assert (again.status, again.err) == (2, f"{path} cannot be written: File exists.\n")
     assert path.read_text() == "an own file"
+
+
+def test_a_file_to_start_from_that_cannot_be_written_is_not_left_behind(line: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "practice.yaml"
+    limited = f"ulimit -f 0; {COMMAND} practice init {path}"
+    done = subprocess.run(["bash", "-c", limited], env=line.environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f"{path} cannot be written: File too large.\n")
+    assert not path.exists()
 
 
 def test_editors_get_the_schema_without_a_service(line: CommandLine) -> None:

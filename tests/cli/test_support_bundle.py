@@ -1,6 +1,7 @@
 """`frontdesk support-bundle`: a bundle is made whatever is broken, and only the service's own log lines get into it."""
 
 import json
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from frontdesk.cli import main
 from frontdesk.cli.support_bundle import log_lines
 from tests.accounts import SAME_ACCOUNT
+from tests.cli.command_line import COMMAND, CommandLine
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "[::1"])
@@ -40,6 +42,15 @@ def test_a_bundle_of_a_broken_installation_says_what_is_missing(
 
     assert main(["support-bundle", "--output", str(file)]) == 2
     assert capsys.readouterr().err == f"{file} exists already and is not overwritten.\n"
+
+
+def test_a_bundle_that_cannot_be_written_is_not_left_behind(tmp_path: Path) -> None:
+    settings = {"FRONTDESK_DATABASE_URL": "postgresql://127.0.0.1:1/desk", "FRONTDESK_SECRET_KEY": "x" * 43}
+    file = tmp_path / "bundle.tar.gz"
+    limited = f"ulimit -f 0; {COMMAND} support-bundle --output {file}"
+    done = subprocess.run(["bash", "-c", limited], env=CommandLine(tmp_path / "data").environment(**settings))
+    assert done.returncode == 1
+    assert not file.exists()
 
 
 def test_only_lines_of_the_service_are_taken_from_a_log(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, has_database, with_database
 from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_document, to_json
+from frontdesk.cli.output_files import new_file
 from frontdesk.cli.practice_preview import (
     answer_preview,
     counted_stranded,
@@ -73,8 +74,8 @@ def _init(args: argparse.Namespace) -> None:
     text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")
     text = schema_line(with_recorded_address(load_settings()).public_url) + text
     try:
-        with as_caller(), args.file.open("x", encoding="utf-8") as output:
-            output.write(text)
+        with as_caller(), new_file(args.file) as output:
+            output.write(text.encode())
     except OSError as error:
         raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
     told = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"

@@ -3,7 +3,6 @@
 import argparse
 import io
 import json
-import os
 import platform
 import sys
 import tarfile
@@ -21,6 +20,7 @@ from frontdesk.cli.config import settings_document
 from frontdesk.cli.connection import explain_database_errors, owner_dsn, service_dsn, wait_for
 from frontdesk.cli.db import schema_document
 from frontdesk.cli.output import BadInput, answer, to_json
+from frontdesk.cli.output_files import new_file
 from frontdesk.cli.running_service import ask_service
 from frontdesk.privileges import as_caller
 
@@ -162,8 +162,7 @@ async def _queues(settings: "Settings") -> dict[str, float]:
 
 def _write(file: Path, contents: dict[str, str]) -> None:
     folder = file.name.removesuffix(".gz").removesuffix(".tar")
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as raw, tarfile.open(fileobj=raw, mode="w:gz") as archive:
+    with new_file(file, 0o600) as raw, tarfile.open(fileobj=raw, mode="w:gz") as archive:
         for name, text in contents.items():
             entry = tarfile.TarInfo(f"{folder}/{name}")
             body = text.encode()
