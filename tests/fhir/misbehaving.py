@@ -50,6 +50,22 @@ def instead(**members: Any) -> Callable[[Resource], Resource]:
     return lambda resource: {**resource, **members}
 
 
+class IgnoringIdentifiers:
+    """Leaves the identifier out of searches and conditions of a kind, as a server may that cannot search for it."""
+
+    def __init__(self, inner: Backend | None, kind: str) -> None:
+        assert inner is not None
+        self._inner, self._kind = inner, kind
+
+    async def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        path, _, query = target.partition("?")
+        if path == f"/{self._kind}":
+            kept = [each for each in query.split("&") if not each.startswith("identifier=")]
+            target = f"{path}?{'&'.join(kept)}"
+            headers = headers if "if-none-exist" not in headers else {**headers, "if-none-exist": ""}
+        return await self._inner.answer(method, target, headers, body)
+
+
 class LateFirstAttempt:
     """Says that it failed to create an appointment, and does so when the second attempt arrives: just before that."""
 

@@ -10,10 +10,11 @@ import pytest
 from tests.fhir.calls import booking, challenged
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.iti_scheduling import ItiScheduling
-from tests.fhir.practice import Upstream, opened, unmap
+from tests.fhir.misbehaving import IgnoringIdentifiers
+from tests.fhir.practice import Upstream, opened, settle, unmap
 from tests.fhir.proposing import FOLLOW_UP, LONG_FOLLOW_UP
 from tests.fhir.test_double_booking import MOST_REQUESTS, Clinic
-from tests.world import World, confirmed, patient_id, slots
+from tests.world import World, book, confirmed, patient_id, slots
 
 NINE, TEN = "2026-11-16T14:00:00Z", "2026-11-16T15:00:00Z"  # Monday, in New York
 
@@ -168,6 +169,24 @@ async def test_a_booking_that_was_undone_is_not_taken_for_executed(fhir: World, 
     await upstream.put({**stored[0], "status": "cancelled"})
     assert (await agent.post("/api/appointments", json=body)).status_code == 201
     assert len(await upstream.live_appointments()) == 1
+
+
+async def test_only_the_slots_of_a_lost_move_are_given_back(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    moved = await book(agent)
+    await book(agent, "Alan")
+    path, slot = f"/api/appointments/{moved}/reschedule", (await slots(agent))[8]["id"]
+    body = await challenged(agent, path, {"slotId": slot})
+    busy = await upstream.busy_slots()
+    upstream.door.backend = IgnoringIdentifiers(upstream.door.backend, "Slot")
+    upstream.door.reset()
+    upstream.door.harm = lambda request: "cut_before" if "PUT" in dict(request.parts) else None
+    lost = await agent.post(path, json=body)
+    assert lost.json()["code"] == "confirmation_incomplete", lost.text
+    upstream.door.reset()
+    await settle(fhir)
+    assert len(busy) == 2
+    assert await upstream.busy_slots() == busy
 
 
 @pytest.mark.parametrize("operation", ["book", "hold"])

@@ -71,10 +71,11 @@ class Releases:
     async def _give_back(self) -> bool:
         """Voids the slots that this write made."""
         found = await self._client.search(self._deadline, "Slot", [("identifier", f"{CLAIMS}|{self._write.id}")])
-        for each in found:
+        made = [each for each in found if self._write.id in claims(each)]  # a server may ignore the search parameter
+        for each in made:
             if each.get("status") not in _NOT_TAKEN:
                 await self._client.update(self._deadline, _void(each))
-        return bool(found)
+        return bool(made)
 
     async def _undo_late(self, entry: Mapping[str, Any]) -> bool:
         """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it. With the
