@@ -12,7 +12,15 @@ from typing import Any
 import httpx
 import orjson
 
-from frontdesk.systems.fhir.resources.elements import Resource, is_record, listed, reference_of, version_of
+from frontdesk.systems.fhir.resources.elements import (
+    INTENTS,
+    Resource,
+    identifier_values,
+    is_record,
+    listed,
+    reference_of,
+    version_of,
+)
 from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
 from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, operation_result
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
@@ -110,8 +118,13 @@ class FhirClient:
 
     async def create(self, deadline: Deadline, resource: Resource, unless: str) -> Resource:
         """The created record, or the existing one that matches `unless`."""
-        kind = resource["resourceType"]
-        return await self._write(deadline, "POST", kind, f"create of {kind}", resource, {"If-None-Exist": unless})
+        kind, name = resource["resourceType"], f"create of {resource['resourceType']}"
+        answer = await self._exchange_write(deadline, "POST", kind, name, resource, {"If-None-Exist": unless})
+        if answer.status == 200 and is_record(answer.found, kind) and not _has_our_intent(answer.found, resource):
+            # It ignored the condition: the record is somebody else's, and must not be taken for a booking gone wrong.
+            reason = "the server answers If-None-Exist with another record: it does not search by identifier"
+            raise self.exchange.told(name, Misconfigured(reason))
+        return self._stored(kind, name, answer)
 
     async def update(self, deadline: Deadline, resource: Resource, beside: Sequence[Made] = ()) -> Resource:
         """Updates the record if it still has the version that was read, and creates others in the same transaction."""
@@ -323,6 +336,10 @@ class FhirClient:
                     raise self.sender.report_fault(name, Misconfigured(reason))
                 return url
         return None
+
+
+def _has_our_intent(found: Resource | None, sent: Resource) -> bool:
+    return found is not None and set(identifier_values(sent, INTENTS)) <= set(identifier_values(found, INTENTS))
 
 
 def _versioned_update(resource: Resource) -> Resource:
