@@ -1,10 +1,14 @@
 """Writes over FHIR: booking, moving, confirming and cancelling appointments; creating and updating patients."""
 
 import asyncio
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import httpx
+import pytest
 
+from frontdesk.doors.fhir.calls import Calls
+from frontdesk.doors.fhir.served import SERVED
 from tests.fhir_server.fhir_calls import BASE, issue, resources
 from tests.world import World, patient_id
 
@@ -138,6 +142,31 @@ async def test_a_proposal_is_booked_moved_confirmed_and_cancelled(server: World)
     again = await client.put(address, json={**cancelled.json(), "status": "booked"})
     issue(again, 409, "conflict", "conflict")
     assert await live(client) == []
+
+
+async def test_a_patch_does_not_take_back_what_changes_meanwhile(
+    server: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await server.client(grant="integration")
+    [first, _, third, *_] = await proposals(client)
+    booked = (await client.post(f"{BASE}/Appointment", json=booking(first, await ada(client)))).json()
+    slot = third["slot"][0]["reference"].removeprefix("Slot/").replace(".", "_")
+    kind, moves = SERVED["Appointment"], [f"/api/appointments/apt_{booked['id']}/reschedule"]
+
+    async def read_before_a_move(calls: Calls, resource_id: str) -> dict[str, Any]:
+        found = await kind.read(calls, resource_id)
+        while moves:
+            assert (await client.post(moves.pop(), json={"slotId": f"slt_{slot}"})).status_code == 200
+        return found
+
+    monkeypatch.setitem(cast("dict[str, Any]", SERVED), "Appointment", replace(kind, read=read_before_a_move))
+    confirmation = [{"op": "replace", "path": "/participant/0/status", "value": "accepted"}]
+    refused = await client.patch(f"{BASE}/Appointment/{booked['id']}", json=confirmation, headers=PATCH)
+    issue(refused, 412, "conflict", "conflict")
+    assert await live(client) == [(third["start"], "booked")]
+    accepted = await client.patch(f"{BASE}/Appointment/{booked['id']}", json=confirmation, headers=PATCH)
+    assert (accepted.status_code, accepted.json()["start"]) == (200, third["start"]), accepted.text
+    assert await live(client) == [(third["start"], "confirmed")]
 
 
 async def test_a_visit_is_moved_by_time_within_its_own_time(server: World) -> None:

@@ -23,7 +23,7 @@ from frontdesk.doors.fhir.writing.appointments import BOOK, CANCEL, cancel_appoi
 from frontdesk.doors.fhir.writing.booking import book, hold
 from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
-from frontdesk.doors.fhir.writing.requests import read_document
+from frontdesk.doors.fhir.writing.requests import read_document, version_matches
 from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, Writes
 from frontdesk.doors.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
 from frontdesk.doors.request_log import RequestLog
@@ -160,7 +160,11 @@ async def _change(writes: Writes, resource_id: str, request: FhirRequest) -> Rep
     document = await read_document(request)
     if request.http.method == "PATCH":
         require_patch(request.http)
-        document = patched(await SERVED[writes.kind].read(request.calls, resource_id), document)
+        current = versioned(await SERVED[writes.kind].read(request.calls, resource_id))
+        document = patched(current, document)
+        if version_matches(request.http, current):
+            # What the patch does not name must not go back to how it was read here, if it is changed meanwhile.
+            request.http.headers[b"if-match"] = dict(version_headers(current))[b"etag"]
     return await writes.change(request, resource_id, document)
 
 
