@@ -169,6 +169,16 @@ async def test_a_patch_does_not_take_back_what_changes_meanwhile(
     assert await live(client) == [(third["start"], "confirmed")]
 
 
+async def test_a_path_that_is_no_pointer_changes_nothing(server: World) -> None:
+    client = await server.client(grant="integration")
+    [first, *_] = await proposals(client)
+    booked = (await client.post(f"{BASE}/Appointment", json=booking(first, await ada(client)))).json()
+    patch = [{"op": "replace", "path": "participant/status", "value": "cancelled"}]
+    refused = await client.patch(f"{BASE}/Appointment/{booked['id']}", json=patch, headers=PATCH)
+    issue(refused, 400, "validation", "value")
+    assert await live(client) == [(first["start"], "booked")]
+
+
 async def test_a_visit_is_moved_by_time_within_its_own_time(server: World) -> None:
     client = await server.client(grant="integration")
     long = MONDAY.replace("C101", "C102")  # 45 minutes, every 15

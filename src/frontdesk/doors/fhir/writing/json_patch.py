@@ -33,7 +33,10 @@ def patched(resource: Resource, patch: Any) -> Resource:
 
 
 def _apply(document: Any, step: dict[str, Any]) -> None:
-    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+    root, *parts = step["path"].split("/")
+    if root:
+        raise ValueError  # RFC 6901: a pointer begins with a slash
+    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in parts]
     target = document
     for part in parents:
         target = target[_index(target, part)]
