@@ -434,6 +434,15 @@ async def test_patients_are_created_once_and_updated(server: World) -> None:
     assert {each["expression"][0] for each in answer.json()["issue"]} >= {"Patient.birthDate"}
 
 
+async def test_a_former_name_is_not_stored_as_the_patients_name(server: World) -> None:
+    client = await server.client(grant="integration")
+    former, current = {"use": "old", "family": "Byron", "given": ["Emmy"]}, {"family": "Noether", "given": ["Emmy"]}
+    phone = {"system": "phone", "value": "+1 555 010 0188"}
+    person = {"resourceType": "Patient", "name": [former, current], "telecom": [phone], "birthDate": "1982-03-23"}
+    created = await client.post(f"{BASE}/Patient", json=person)
+    assert [each["family"] for each in created.json()["name"]] == ["Noether"], created.text
+
+
 async def test_a_write_needs_its_scope(server: World) -> None:
     reader = await server.client(
         grant="integration", scopes=["slots:read", "practices:read", "patients:read", "appointments:read"]

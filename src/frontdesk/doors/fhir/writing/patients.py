@@ -109,7 +109,8 @@ async def _require_same(calls: Calls, details: dict[str, str | None], patient_id
 
 def _details(resource: Resource) -> dict[str, str | None]:
     """The fields of a patient that we store; None for one that the resource does not have."""
-    name = _first(resource.get("name"), "use", ("official", "usual"))
+    names = [each for each in objects(resource.get("name")) if each.get("use") != "old"]
+    name = _first(names, "use", ("official", "usual"))
     given = name.get("given")
     spelt = [part for part in given if isinstance(part, str)] if isinstance(given, list) else []
     contacts = [each for each in objects(resource.get("telecom")) if each.get("use") != "old"]
