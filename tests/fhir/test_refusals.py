@@ -9,7 +9,7 @@ from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import Answer, Request
 from tests.fhir.misbehaving import Refusing
 from tests.fhir.practice import Upstream
-from tests.world import World, book, patient_id, slots
+from tests.world import World, book, confirmed, patient_id, slots
 
 RULE = "A rule of the practice's scheduling system does not allow this."
 QUOTED = "Ada Q. LOVELACE (10 Dec 1985, MRN 4711, 555-0199) has an HIV test in the slot of Grace Hopper"
@@ -46,6 +46,26 @@ async def test_a_booking_that_the_server_declines_is_told(
     assert await upstream.busy_slots() == set()
     answer = await agent.post("/api/appointments", json=body)
     assert answer.status_code == 201, "the token stays valid"
+
+
+async def test_an_appointment_of_several_patients_is_not_changed_for_one(fhir: World, upstream: Upstream) -> None:
+    agent = await fhir.client()
+    path = f"/api/appointments/{await book(agent)}"
+    [alone] = await upstream.live_appointments()
+    grace = {"actor": {"reference": "Patient/grace"}, "status": "needs-action"}
+    together = await upstream.put({**alone, "participant": [*alone["participant"], grace]})
+    for change, body in (
+        ("confirm", {}),
+        ("reschedule", {"slotId": (await slots(agent))[5]["id"]}),
+        ("cancel", {}),
+    ):
+        refused = await confirmed(agent, "POST", f"{path}/{change}", body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "validation"), change
+        assert "Other patients" in refused.json()["detail"]
+    assert await upstream.live_appointments() == [together]
+    declined = [*alone["participant"], {**grace, "status": "declined"}]
+    await upstream.put({**together, "participant": declined})
+    assert (await confirmed(agent, "POST", f"{path}/cancel", {})).status_code == 200
 
 
 async def test_a_person_is_on_file_only_if_somebody_matches(fhir: World, upstream: Upstream) -> None:
