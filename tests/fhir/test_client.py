@@ -33,6 +33,16 @@ async def test_pages_are_followed_on_the_same_server_only(door: Door, open_clien
             await open_client().search(Deadline(30), "Patient", [])
 
 
+@pytest.mark.parametrize("record_id", ["x" * 100, "under_score"])
+async def test_a_record_is_found_although_r4_does_not_allow_its_id(
+    open_client: Open, server: Server, record_id: str
+) -> None:
+    """If it were left out, an appointment would not take its time."""
+    entries = [{"resource": {"resourceType": "Appointment", "id": record_id}}]
+    server.answers = lambda method, target: as_json(200, {"resourceType": "Bundle", "entry": entries})
+    assert len(await open_client().search(Deadline(30), "Appointment", [])) == 1
+
+
 async def test_pages_without_end_are_given_up(
     door: Door, open_client: Open, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ EVERYBODY = ("Patient/ada", "Practitioner/chen", "Location/downtown")
         ("Patient/1", "Patient/1"),
         ("https://ehr.example.com/fhir/Patient/a.b-c", "Patient/a.b-c"),
         ("Patient/1/_history/7", "Patient/1"),
+        (f"Practitioner/long_{'x' * 95}", f"Practitioner/long_{'x' * 95}"),
         ("#contained", None),
         ("urn:uuid:0c3151bd-1cbf-4d64-b04d-cd9187a4c6e0", None),
         ("patient/1", None),

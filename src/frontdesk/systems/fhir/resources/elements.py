@@ -14,9 +14,11 @@ INTENTS = "urn:frontdesk:intent"  # identifies the intent of a write, by which i
 CLAIMS = "urn:frontdesk:claim"  # marks a slot that a write holds
 _SERVICE = "https://medplum.com/fhir/service-type-reference"  # names the HealthcareService of a serviceType
 
-_REFERENCE = re.compile(r"(?:^|/)([A-Z][A-Za-z]+/[A-Za-z0-9.-]{1,64})(?:/_history/[A-Za-z0-9.-]{1,64})?\Z")
+# R4 allows neither more than 64 characters nor underscores. Some servers have such ids, and a record that was left out
+# would not take its time.
+_ID = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_REFERENCE = re.compile(rf"(?:^|/)([A-Z][A-Za-z]+/{_ID.pattern})(?:/_history/{_ID.pattern})?\Z")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
-_ID = re.compile(r"[A-Za-z0-9.-]{1,64}")
 _VERSION = re.compile(r"[\x21\x23-\x7e]{1,100}")
 _KEPT_INTENTS = 10
 
