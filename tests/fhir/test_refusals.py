@@ -1,6 +1,7 @@
 """What a caller is told when the FHIR server declines a write."""
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,22 @@ async def test_an_appointment_of_several_patients_is_not_changed_for_one(fhir: W
     declined = [*alone["participant"], {**grace, "status": "declined"}]
     await upstream.put({**together, "participant": declined})
     assert (await confirmed(agent, "POST", f"{path}/cancel", {})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"active": False}, {"link": [{"type": "replaced-by", "other": {"reference": "Patient/grace"}}]}],
+    ids=["closed", "merged"],
+)
+async def test_nothing_is_booked_for_a_record_that_was_merged_or_closed(
+    fhir: World, upstream: Upstream, members: dict[str, Any]
+) -> None:
+    agent = await fhir.client()
+    body = await challenged(agent, "/api/appointments", await booking(agent))
+    await upstream.put({**await upstream.read("Patient/ada"), **members})
+    refused = await agent.post("/api/appointments", json=body)
+    assert (refused.status_code, refused.json().get("code")) == (404, "not_found"), refused.text
+    assert await upstream.live_appointments() == []
 
 
 async def test_a_person_is_on_file_only_if_somebody_matches(fhir: World, upstream: Upstream) -> None:

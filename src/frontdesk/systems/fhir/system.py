@@ -36,6 +36,7 @@ from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of
+from frontdesk.systems.fhir.resources.patients import is_closed
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.queries import CombinedQuery
 from frontdesk.systems.fhir.upstream import Upstream
@@ -136,7 +137,7 @@ class FhirSystem:
         if opening is not None:
             self._openings[slot.provider_id, slot.location_id, slot.start] = opening
         seen = None
-        if patient is not None:
+        if patient is not None and not (moved is None and is_closed(patient[1])):
             person, self._read[patient_id] = patient
             seen = person.seen
         available = is_offered(provider, visit_type, procedure, location) and opening is not None

@@ -38,10 +38,15 @@ def _is_existing(resource: Resource) -> bool:
     return said in listed(resource.get("extension"))
 
 
+def is_closed(resource: Resource) -> bool:
+    """Whether the record is inactive, or was merged into another one."""
+    replaced = any(link.get("type") == "replaced-by" for link in listed(resource.get("link")))
+    return resource.get("active") is False or replaced
+
+
 def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob: date) -> bool:
     """Our match rule, on all names and phone numbers of the record. Inactive and merged records do not match."""
-    replaced = any(link.get("type") == "replaced-by" for link in listed(resource.get("link")))
-    if resource.get("active") is False or replaced or _birth_date(resource) != dob:
+    if is_closed(resource) or _birth_date(resource) != dob:
         return False
     wanted = spelling_key(first_name, last_name)
     return any(spelling_key(*name) == wanted for name in _names(resource)) and any(
