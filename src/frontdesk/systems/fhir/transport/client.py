@@ -123,7 +123,7 @@ class FhirClient:
         if answer.status == 200 and is_record(answer.found, kind) and not _has_our_intent(answer.found, resource):
             # It ignored the condition: the record is somebody else's, and must not be taken for a booking gone wrong.
             reason = "the server answers If-None-Exist with another record: it does not search by identifier"
-            raise self.exchange.told(name, Misconfigured(reason))
+            raise self.sender.report_fault(name, Misconfigured(reason))
         return self._stored(kind, name, answer)
 
     async def update(self, deadline: Deadline, resource: Resource, beside: Sequence[Made] = ()) -> Resource:
