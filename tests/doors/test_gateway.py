@@ -204,6 +204,7 @@ async def test_a_refused_write_has_not_been_executed(world: World) -> None:
 async def test_refusals_are_in_the_request_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     client = await world.client(per_minute=1)
     await client.get("/api/capabilities")
+    caplog.clear()
     with caplog.at_level(logging.INFO, "frontdesk.request"):
         await client.get("/api/capabilities")
     (line,) = [record.__dict__ for record in caplog.records if record.name == "frontdesk.request"]
