@@ -433,6 +433,17 @@ async def test_a_code_can_be_used_after_the_limit_of_tokens(
     assert (await assistant.redeem(code)).status_code == 200
 
 
+async def test_failures_with_one_application_lock_out_nobody_else_who_uses_it(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    assistant = await connected(world, admin)
+    for attempt in range(failed_attempts.PER_CLIENT):
+        assert (await assistant.redeem(f"guess {attempt}")).json()["error"] == "invalid_grant"
+    assert (await assistant.redeem("another guess")).status_code == 429
+    assert (await assistant.refresh()).status_code == 200
+    assert (await assistant.redeem(await agreed(admin, assistant))).status_code == 200
+
+
 async def test_revoking_has_a_limit_of_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_attempts, "REVOCATIONS_PER_ADDRESS", 2)
     stranger = browser_at(world, "203.0.113.201")

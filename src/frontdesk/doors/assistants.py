@@ -63,10 +63,11 @@ class AssistantDoor:
             check_resources(form.get("resource", ()), self._settings.public_url)
         except RequestRefused as error:
             raise refused(error.error, str(error), "resource") from None
+        presented = form["code" if has_code else "refresh_token"][0]
 
         async def attempt() -> Granted:
             # Counted first, so that a refusal does not use up the code.
-            client_id = await self._grants.client_of(form["code" if has_code else "refresh_token"][0])
+            client_id = await self._grants.client_of(presented)
             if client_id is not None:
                 await self._attempts.count_token(client_id, 0)
             try:
@@ -90,7 +91,9 @@ class AssistantDoor:
                 raise Problem("unauthorized") from error  # counted as a failed attempt
 
         try:
-            granted = await self._attempts.guard("token", application_id, address_of(request), attempt)
+            granted = await self._attempts.guard(
+                "token", application_id, address_of(request), attempt, secret=presented
+            )
         except Problem as problem:
             if problem.code != "unauthorized":
                 raise

@@ -55,11 +55,23 @@ class FailedAttempts:
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
         self._checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
 
-    async def guard(self, door: Door, name: str, address: str | None, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right."""
+    async def guard(
+        self,
+        door: Door,
+        name: str,
+        address: str | None,
+        attempt: Callable[[], Awaitable[T]],
+        *,
+        secret: str | None = None,
+    ) -> T:
+        """The result of the attempt. Only `unauthorized` is a failure: other errors mean that the secret was right.
+
+        `secret` is what the attempt presents, where many share name and address, as those who connect a hosted
+        assistant do: a right one is then refused only for failures with itself.
+        """
         network = network_of(address)
         client, source = _hash(door, "client", name), _hash(door, "address", network)
-        both = _hash(door, "client at address", f"{name}\n{network}")
+        both = _hash(door, "client at address", f"{name if secret is None else secret}\n{network}")
         if self._blocked_until(both) or await self._is_capped(both):
             raise self._limited(_FAILED, both)
         capped = bool(self._blocked_until(client, source))
