@@ -17,7 +17,7 @@ from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
 from tests.running import running
 from tests.webhooks.desk import Desk
-from tests.webhooks.receiver import Receiver
+from tests.webhooks.receiver import Receiver, receiving
 
 
 async def test_an_endpoint_that_fails_for_a_day_is_paused_with_a_notice(
@@ -89,6 +89,23 @@ async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Des
             await asyncio.sleep(0.02)
         hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
         assert len(hanging) <= 12, "a few at a time"
+
+
+async def test_slow_receivers_of_one_practice_leave_places_to_others(desk: Desk, receiver: Receiver) -> None:
+    other = await desk.another_practice()
+    await other.endpoint(receiver.url())
+    async with receiving() as slow:
+        slow.delay = 60
+        for number in range(10):
+            await desk.endpoint(slow.url(f"/{number}"))
+            await desk.happen(f"apt_{number}")
+        async with running(desk.node(timeout=90).step), asyncio.timeout(30):
+            while slow.at_once < 16:
+                await asyncio.sleep(0.02)
+            for number in range(20):
+                await other.happen(f"apt_{number}")
+            while len(receiver.received) < 20:
+                await asyncio.sleep(0.02)
 
 
 async def test_names_that_hang_do_not_delay_other_practices(

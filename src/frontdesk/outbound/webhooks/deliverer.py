@@ -84,7 +84,7 @@ class Deliverer:
         self._holder = secrets.token_hex(8)
         self._outcomes = Outcomes(database, self._holder, on_paused, clock)
         self._public_only = BoundedCache[str, bool](_MARKS_KEPT)  # by endpoint; it never changes
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], int] = {}  # with the practice of each
         self._ended = asyncio.Event()
         self._looked_until = 0
         self.attempts: Counter[str] = Counter()  # by result
@@ -106,8 +106,10 @@ class Deliverer:
         started: list[asyncio.Task[None]] = []
 
         async def start(practice_id: int) -> None:
-            places = MOST_AT_ONCE - len(self._sending)
-            if places == 0:
+            # A practice leaves as many places free as it takes: receivers that are slow to answer delay no others.
+            free, taken = MOST_AT_ONCE - len(self._sending), list(self._sending.values()).count(practice_id)
+            places = (free - taken + 1) // 2
+            if places <= 0:
                 return
             # May be repeated: a delivery that was leased and never sent is leased again when its lease has expired.
             leased = await self._database.fetch(
@@ -115,7 +117,7 @@ class Deliverer:
             )
             for row in leased:
                 task = asyncio.create_task(self._deliver(practice_id, row), name="webhook")
-                self._sending.add(task)
+                self._sending[task] = practice_id
                 task.add_done_callback(self._end)
                 started.append(task)
 
@@ -133,7 +135,7 @@ class Deliverer:
         return None if self._clock is None else self._clock()
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
+        del self._sending[task]
         self._ended.set()
         if not task.cancelled() and task.exception() is not None:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
