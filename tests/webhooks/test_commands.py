@@ -150,6 +150,11 @@ def test_a_test_message_that_is_not_received_is_a_failure(line: CommandLine, har
     refused = line.run("webhook", "test", added["endpointId"])
     assert "Not received: forbidden address" in refused.out, "what was added when it was allowed is not sent to now"
 
+    mark = "INSERT INTO webhook_public_endpoint SELECT practice_id, endpoint_id FROM webhook_endpoint"
+    on_database(line, lambda connection: connection.execute(mark))
+    of_console = line.run("webhook", "test", added["endpointId"], **PRIVATE)
+    assert "Not received: forbidden address" in of_console.out, "nor what an admin has added, where it is allowed"
+
 
 def test_the_feed_of_events_is_followed_as_they_happen(line: CommandLine) -> None:
     with line.serving("--demo") as served, served.client("integration") as client:

@@ -104,7 +104,7 @@ def _test(args: argparse.Namespace) -> int:
         keys = await live_secrets(context.database, await context.cipher(), endpoint, now)
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
-            return await send_test(sender, endpoint.url, keys, now)
+            return await send_test(sender, endpoint.url, keys, now, public_only=endpoint.public_only)
         finally:
             await sender.close()
 
