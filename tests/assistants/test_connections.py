@@ -167,6 +167,18 @@ async def test_removing_a_staff_member_ends_their_assistants(world: World) -> No
     assert any("a removed staff member" in row for row in await rows(admin))
 
 
+async def test_resetting_the_sign_in_ends_assistants_that_a_lost_device_may_hold(world: World) -> None:
+    admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
+    assistant = await connected(world, sam)
+    waiting = await registered(world)
+    code, client_id = await agreed(sam, waiting), await client_id_of(world, assistant)
+    assert (await admin.post(f"/console/staff/{sam.headers[TEST_STAFF]}/reset")).status_code == 200
+    world.service.authenticator.on_change("client", client_id)
+    assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
+    assert (await assistant.refresh()).json()["error"] == "invalid_grant"
+    assert (await waiting.redeem(code)).json()["error"] == "invalid_grant"
+
+
 @pytest.mark.parametrize("statement", ["UPDATE client SET grant_kind = 'integration' WHERE staff_id IS NOT NULL"])
 async def test_the_database_itself_keeps_assistants_agents(world: World, statement: str) -> None:
     await connected(world, await signed_in(world, name="Sam"))

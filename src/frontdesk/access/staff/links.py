@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from frontdesk.access.assistants.connections import disconnect_all
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.staff.members import (
     Check,
@@ -32,7 +33,8 @@ async def new_link(
 ) -> tuple[StaffRecord, str]:
     """The staff member and the token of a new link. Their unused links stop working.
 
-    `reset` also ends their sessions and removes their passkeys and PIN, for a staff member who has lost a device.
+    `reset` also ends their sessions, removes their passkeys and PIN and disconnects their assistants, for somebody who
+    has lost a device: it may hold an assistant's tokens, and its finder may have connected one.
     """
     member = await show_staff(database, staff_id)
     token = new_token()
@@ -44,6 +46,7 @@ async def new_link(
         if reset:
             await delete_sessions_and_links(connection, staff_id)
             await forget_credentials(connection, staff_id)
+            await disconnect_all(connection, staff_id, audit.now)
             await append_audit(connection, audit.entry(member.practice_id, "console.reset_sign_in", [member.staff_id]))
         await connection.execute(_ADD, digest_of(token), member.staff_id, audit.now, audit.now + LINK_LIFETIME)
         await append_audit(connection, audit.entry(member.practice_id, "console.new_link", [member.staff_id]))
