@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.access.limits import failed_attempts
 from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT, FailedAttempts, prune_attempts
 from frontdesk.domain.errors import Problem
 from tests.console.signing_in import browser_at, csrf_in
@@ -126,6 +127,42 @@ async def test_a_flood_of_guesses_gets_few_connections_to_the_database(world: Wo
     assert set(await asyncio.gather(*(refusal(1000 + n) for n in range(50)))) == {"rate_limited"}
     assert most == 4
     assert world.database.statements == before + 50, "nothing more is written"
+
+
+async def test_guesses_that_take_long_at_one_door_hold_up_no_right_credentials_at_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts, all_begun, over = FailedAttempts(world.database), asyncio.Barrier(5), asyncio.Event()
+
+    async def wrong() -> str:
+        raise Problem("unauthorized")
+
+    async def wrong_in_the_end() -> str:
+        await all_begun.wait()
+        await over.wait()
+        return await wrong()
+
+    async def right() -> str:
+        return "in"
+
+    monkeypatch.setattr(failed_attempts, "PER_ADDRESS", 1)
+    monkeypatch.setattr(failed_attempts, "PER_CLIENT", 1)
+    for number in (1, 2):
+        with pytest.raises(Problem):
+            await attempts.guard("sign-in", f"identity {number}", "203.0.113.95", wrong)
+        with pytest.raises(Problem):
+            await attempts.guard("token", "a client elsewhere", f"198.18.1.{number}", wrong)
+    slow = [
+        asyncio.create_task(attempts.guard("sign-in", f"slow {number}", "203.0.113.95", wrong_in_the_end))
+        for number in range(4)
+    ]
+    try:
+        async with asyncio.timeout(5):
+            await all_begun.wait()
+            assert await attempts.guard("token", "a client elsewhere", "203.0.113.97", right) == "in"
+    finally:
+        over.set()
+        await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_an_ipv6_host_is_capped_as_one_whatever_address_it_chooses(caller_at: Any) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import math
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar
@@ -53,7 +54,8 @@ class FailedAttempts:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
-        self._checking = asyncio.Semaphore(_CHECKED_AT_ONCE)
+        # Of each door: one asks an identity provider, which may take seconds.
+        self._checking: defaultdict[Door, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_CHECKED_AT_ONCE))
 
     async def guard(
         self,
@@ -77,7 +79,7 @@ class FailedAttempts:
         capped = bool(self._blocked_until(client, source))
         try:
             # A flood of guesses gets few connections to the database.
-            async with self._checking if capped else contextlib.nullcontext():
+            async with self._checking[door] if capped else contextlib.nullcontext():
                 return await attempt()
         except Problem as problem:
             if problem.code != "unauthorized":
