@@ -205,6 +205,8 @@ async def test_an_old_secret_can_be_retired_at_once(
     _, new = await rotate_secret(database, ring, record.client_id, retire_old_after=timedelta(0), clock=clock)
     assert await refusal(database, ring, record.client_id, old, clock) == "unauthorized"
     await authenticate(database, ring, record.client_id, new, clock=clock)
+    clock.advance(-3600)
+    assert await refusal(database, ring, record.client_id, old, clock) == "unauthorized", "on a node that is behind"
     with pytest.raises(ClientError, match="past"):
         await rotate_secret(database, ring, record.client_id, retire_old_after=timedelta(seconds=-1), clock=clock)
 

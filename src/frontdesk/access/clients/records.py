@@ -277,7 +277,9 @@ async def rotate_secret(
     async with _changing(database, client_id, recorder) as (connection, held):
         if held["staff_id"] is not None:
             raise ClientError("An assistant that staff have connected has no secret.")
-        await connection.execute("DELETE FROM client_secret WHERE client_id = $1 AND retires_at IS NOT NULL", client_id)
+        # Without an overlap none may stay: by the clock of a node that is behind it would still be valid.
+        revoke = "DELETE FROM client_secret WHERE client_id = $1 AND (retires_at IS NOT NULL OR $2)"
+        await connection.execute(revoke, client_id, not retire_old_after)
         await connection.execute(
             "UPDATE client_secret SET retires_at = $2 WHERE client_id = $1", client_id, now + retire_old_after
         )
