@@ -142,6 +142,18 @@ def test_what_is_wrong_is_said_in_one_line(line: CommandLine, harbor: str, words
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("url", "names_the_setting"),
+    [("http://127.0.0.1:9/", True), ("https://127.0.0.1/", True), ("ftp://8.8.8.8/", False), ("127.0.0.1:9", False)],
+)
+def test_the_setting_is_named_that_would_allow_an_address(
+    line: CommandLine, harbor: str, url: str, names_the_setting: bool
+) -> None:
+    done = line.run("webhook", "add", "--practice", harbor, "--url", url)
+    assert done.status == 2
+    assert ("FRONTDESK_WEBHOOK_ALLOW_PRIVATE=true" in done.err) is names_the_setting, done.err
+
+
 def test_a_test_message_that_is_not_received_is_a_failure(line: CommandLine, harbor: str) -> None:
     added = line.json("webhook", "add", "--practice", harbor, "--url", "http://127.0.0.1:9/", **PRIVATE)
     done = line.run("webhook", "test", added["endpointId"], **PRIVATE)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from frontdesk.outbound.webhooks.endpoints import Endpoint
     from frontdesk.outbound.webhooks.sender import Sent
 
+_ALLOW_PRIVATE = (
+    "FRONTDESK_WEBHOOK_ALLOW_PRIVATE=true allows plain http and private addresses; set it for the service, too."
+)
 _NO_ENDPOINT = "There is no endpoint yet. Add one: frontdesk webhook add --practice SLUG --url URL"
 
 
@@ -50,6 +53,7 @@ def add_commands(commands: Commands) -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[Endpoint, str]":
+        from frontdesk.outbound.targets import TargetError, parse_target
         from frontdesk.outbound.webhooks.endpoints import add_endpoint
         from frontdesk.outbound.webhooks.sender import Sender
 
@@ -57,6 +61,9 @@ def _add(args: argparse.Namespace) -> None:
         sender = Sender(allow_private=context.settings.webhook_allow_private)
         try:
             await sender.check(args.url)
+        except TargetError as error:
+            parse_target(args.url, allow_private=True)  # raises what the setting would not change
+            raise TargetError(f"{error} {_ALLOW_PRIVATE}") from None
         finally:
             await sender.close()
         return await add_endpoint(
