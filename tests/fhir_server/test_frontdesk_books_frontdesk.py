@@ -18,7 +18,7 @@ from tests.fhir.door import FAULTS, Fault, Request
 from tests.fhir.practice import be_patient, give, settle
 from tests.fhir.test_operations import test_an_operation_works as an_operation_works
 from tests.fhir_server.chain import Hop, chain
-from tests.world import book, confirmed, patient_id, slots
+from tests.world import PRACTICE, book, confirmed, patient_id, slots
 
 
 @pytest.fixture
@@ -46,6 +46,18 @@ async def test_a_check_of_the_practice_finds_that_everything_works(hops: list[Ho
         checked = await check_system(top.database, 1, NEEDS, os.environ, top.clock.now, write=True)
         assert [each for each in checked.findings if each.is_fault] == []
         assert "Patient/" in {each.subject: each.detail for each in checked.findings}["left behind"]
+
+
+@pytest.mark.heavy
+async def test_a_check_books_what_is_not_for_existing_patients_only(
+    cluster: EmbeddedPostgres, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice = PRACTICE.replace("patientKind: new", "patientKind: existing")
+    monkeypatch.setattr("tests.fhir_server.chain.PRACTICE", practice)
+    async with chain(cluster, template, tmp_path, monkeypatch, 1) as hops:
+        top = hops[-1].world
+        checked = await check_system(top.database, 1, NEEDS, os.environ, top.clock.now, write=True)
+        assert [each for each in checked.findings if each.is_fault] == []
 
 
 @pytest.mark.heavy

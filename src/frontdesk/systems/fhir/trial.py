@@ -174,7 +174,8 @@ async def _last_times(trial: _Trial) -> list[SlotRef]:
     """Two open times of one provider and service that do not touch, as late as they can be booked, or fewer."""
     directory, now = trial.practice.directory, trial.now
     horizon = now + timedelta(days=directory.practice.booking_horizon_days)
-    for visit_type in directory.visit_types.values():
+    # The patient is new: visit types for existing patients come last.
+    for visit_type in sorted(directory.visit_types.values(), key=lambda each: each.patient_kind == "existing"):
         for procedure in visit_type.procedures:
             for days in (_LAST_DAYS, directory.practice.booking_horizon_days):
                 first = (horizon - timedelta(days=days)).date()
