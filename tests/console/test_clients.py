@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
-from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.scopes import EVERY_SCOPE, SCOPES
 from frontdesk.console.actions.clients import ClientFields
+from frontdesk.console.pages.clients import scope_meanings
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import (
     EVIL,
@@ -48,6 +49,10 @@ async def added(browser: httpx.AsyncClient, **fields: Any) -> tuple[str, str]:
     (client_id,) = set(CLIENT_ID.findall(page.text))
     (secret,) = SECRET.findall(page.text)
     return client_id, secret
+
+
+def test_every_scope_is_offered_in_the_order_of_the_scopes() -> None:
+    assert tuple(scope_meanings()) == EVERY_SCOPE
 
 
 async def test_an_empty_practice_is_told_what_to_do_first(admin: httpx.AsyncClient) -> None:
