@@ -98,6 +98,14 @@ async def _lives_through(hops: list[Hop]) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
+async def test_a_patient_is_found_in_another_frontdesk_whatever_the_name_contains(hops: list[Hop]) -> None:
+    native, agent = await hops[0].world.client(grant="integration"), await hops[-1].world.client()
+    person = {**ZAPHOD, "lastName": "Beeblebrox, Jr | $1 \\,", "phone": "+1 555 010 0155, 2"}
+    assert (await native.post("/api/patients", json=person)).status_code == 201
+    found = await agent.post("/api/patients/match", json=person)
+    assert (found.status_code, len(found.json()["items"])) == (200, 1)
+
+
 async def test_a_time_of_another_frontdesk_cannot_be_held(hops: list[Hop]) -> None:
     integration = await hops[-1].world.client(grant="integration")
     open_times = await slots(integration)

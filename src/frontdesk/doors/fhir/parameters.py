@@ -22,7 +22,8 @@ _DATE = re.compile(r"(eq|ge|gt|le|lt)?(\d{4})(?:-(\d\d)(?:-(\d\d))?)?\Z", re.ASC
 _INSTANT = re.compile(
     r"(eq|ge|gt|le|lt)?(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d)(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII
 )
-_SEPARATOR = re.compile(r"(?<!\\),")
+_VALUE = re.compile(r"(?:\\.|[^,])+", re.DOTALL)  # a comma behind a backslash belongs to it
+_ESCAPED = re.compile(r"\\([\\,|$])")
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -218,7 +219,7 @@ def _criterion(known: Mapping[str, SearchParameter], name: str, text: str, base:
     negated = modifier == "not" and parameter.kind == "token"
     if modifier and modifier not in parameter.targets and not (negated and parameter.found is not None):
         raise _InvalidValueError("has a modifier that is not supported")
-    values: list[Any] = [part.replace("\\,", ",").replace("\\|", "|") for part in _SEPARATOR.split(text) if part]
+    values: list[Any] = [_ESCAPED.sub(r"\1", value) for value in _VALUE.findall(text)]
     if not values:
         raise _InvalidValueError("must have a value")
     if parameter.kind == "string" and len(values) > 1:

@@ -1,5 +1,6 @@
 """Reads patients and appointments from a FHIR server and returns domain records with our ids."""
 
+import re
 from collections.abc import Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime, timedelta
@@ -31,6 +32,7 @@ from frontdesk.systems.port import AppointmentFilter, AppointmentPage, Appointme
 LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
 _LISTING_ATTEMPTS = 3  # another after an appointment was moved meanwhile
 _ENCOUNTERED = ("arrived", "triaged", "in-progress", "onleave", "finished")
+_RESERVED = re.compile(r"[\\,|$]")  # escaped in the values of a search
 _ALL_ZONES = timedelta(hours=26)  # any zone's date lies within this much of the same date in UTC
 
 
@@ -41,7 +43,8 @@ def search_of(
     by_date = [("birthdate", dob.isoformat())]
     if not server.is_frontdesk:
         return by_date
-    return [*by_date, ("given", first_name), ("family", last_name), ("phone", phone)]
+    by_name = [("given", first_name), ("family", last_name), ("phone", phone)]
+    return [*by_date, *((name, _RESERVED.sub(r"\\\g<0>", value)) for name, value in by_name)]
 
 
 class Reader:
