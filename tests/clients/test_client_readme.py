@@ -26,9 +26,9 @@ def test_the_quick_start_runs(desk: Desk, answer: str, ending: str) -> None:
     environment = {
         **os.environ,
         "PYTHONPATH": str(SOURCE),
-        "DESK_URL": desk.url,
-        "DESK_CLIENT_ID": desk.agent.client_id,
-        "DESK_CLIENT_SECRET": desk.agent.client_secret,
+        "URL": desk.url,
+        "CLIENT_ID": desk.agent.client_id,
+        "CLIENT_SECRET": desk.agent.client_secret,
         "ANSWER": answer,
     }
     for _ in range(2):  # the second time the first slot is taken

@@ -170,7 +170,7 @@ async def test_the_sdk_client_asks_its_user_where_the_practice_demands_it(served
 async def test_the_guide_s_programs_run_as_they_stand(served: Served, tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "users" / "mcp.md").read_text()
     credentials = await served.client()
-    given = {"FRONTDESK": served.url, "CLIENT_ID": credentials.client_id, "CLIENT_SECRET": credentials.secret}
+    given = {"URL": served.url, "CLIENT_ID": credentials.client_id, "CLIENT_SECRET": credentials.secret}
 
     async def output(*command: str) -> str:
         process = await asyncio.create_subprocess_exec(
