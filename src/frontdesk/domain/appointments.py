@@ -38,6 +38,7 @@ class Appointment:
     cancellation_reason: str | None = None
     rescheduled_from: datetime | None = None
     booked_by: str | None = None  # None if the scheduling system does not record it
+    of_several: bool = False  # other patients take part, for whom this one does not decide
 
 
 def has_come(appointment: Appointment, time_zone: str, now: datetime, status: str) -> bool:

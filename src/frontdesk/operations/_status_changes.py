@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from frontdesk.domain.appointments import RECORDABLE, Appointment, conflict_detail, has_come
-from frontdesk.domain.errors import Problem
+from frontdesk.domain.errors import Problem, declined
 from frontdesk.operations._lookups import existing_appointment
 from frontdesk.operations._operation import Context, Proposal
 from frontdesk.operations._records import visit_read_back
@@ -14,6 +14,10 @@ from frontdesk.systems.changes import ChangeStatus
 def require_state(appointment: Appointment, states: Sequence[str], now: datetime, *, only_upcoming: bool) -> None:
     if appointment.status not in states or (only_upcoming and appointment.starts_at <= now):
         raise Problem("conflict", conflict_detail(appointment.status, states))
+    if appointment.of_several:
+        raise declined(
+            "Other patients take part in this appointment. It can be changed in the practice's own system only."
+        )
 
 
 async def propose_status(

@@ -17,7 +17,7 @@ def patient(row: Any) -> Patient:
 
 
 def appointment(row: Any) -> Appointment:
-    return from_row(Appointment, row, id=row["appointment_id"])
+    return from_row(Appointment, row, id=row["appointment_id"], of_several=False)
 
 
 def hold(row: Any) -> Hold:

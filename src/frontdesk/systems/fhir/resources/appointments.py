@@ -128,6 +128,7 @@ class PracticeMap:
             cancelled_at=(facts.cancelled_at or updated) if status == "cancelled" else None,
             cancellation_reason=_reason(resource) if status == "cancelled" else None,
             rescheduled_from=facts.rescheduled_from,
+            of_several=len({each for each in attending(resource) if each.startswith("Patient/")}) > 1,
         )
 
     def status(self, resource: Resource) -> str | None:

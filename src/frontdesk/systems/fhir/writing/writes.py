@@ -15,7 +15,7 @@ from frontdesk.systems.changes import ChangeStatus, CreatePatient, PatientDetail
 from frontdesk.systems.fhir.reading.lookups import Reader
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources import patients
-from frontdesk.systems.fhir.resources.appointments import PracticeMap, attending, undone
+from frontdesk.systems.fhir.resources.appointments import PracticeMap, undone
 from frontdesk.systems.fhir.resources.elements import (
     CLAIMS,
     INTENTS,
@@ -36,7 +36,6 @@ from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
-OF_SEVERAL = "Other patients take part in this appointment. It can be changed in the practice's own system only."
 NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
 
 UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts as not created
@@ -172,7 +171,6 @@ class Writer:
         before, opening, data = self._asked.before, self._asked.opening, self._write.data
         if before is None or opening is None:
             raise Stopped(WriteOutcome("slot_unavailable"))
-        _require_one_patient(before)
         made: list[Made] = []
         if opening.proposal is not None:
             made = new_slots(opening.proposal, self._write.id)
@@ -196,7 +194,6 @@ class Writer:
         assert before is not None
         if self._practice.status(before) == data["status"]:
             return WriteOutcome("unchanged", self.subjects, stored_result(self._write))
-        _require_one_patient(before)
         change = self._asked.change
         assert isinstance(change, ChangeStatus)
         if self._cancels:
@@ -317,9 +314,3 @@ class Writer:
     @property
     def subjects(self) -> list[str]:
         return subject_ids(self._write)
-
-
-def _require_one_patient(appointment: Resource) -> None:
-    """One patient does not move, confirm or cancel an appointment for others."""
-    if len({each for each in attending(appointment) if each.startswith("Patient/")}) > 1:
-        raise Stopped(WriteOutcome("declined", reason=OF_SEVERAL))
