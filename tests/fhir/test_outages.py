@@ -14,7 +14,7 @@ from frontdesk.systems.fhir.transport import breaker
 from tests.fhir.calls import SEARCH, ZAPHOD, booking, challenged, search
 from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.fake import Fake
-from tests.fhir.misbehaving import Gathering, lose_answers
+from tests.fhir.misbehaving import Gathering, IgnoringIdentifiers, lose_answers
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
 from tests.running import running
 from tests.world import World, book, confirmed, patient_id, slots
@@ -211,3 +211,18 @@ def _search_with_one_request(upstream: Upstream) -> None:
 
 def _harm_writes(door: Door, fault: Fault | None) -> None:
     door.harm = lambda request: fault if request.is_write else None
+
+
+async def test_what_a_conditional_create_returns_is_left_alone_if_it_is_another_record(
+    fhir: World, upstream: Upstream
+) -> None:
+    """A server that ignores the condition returns any record that it has."""
+    agent = await fhir.client()
+    before = await upstream.read("Appointment/past-ada")
+    body = await challenged(agent, "/api/appointments", await booking(agent, "Alan"))
+    upstream.door.backend = IgnoringIdentifiers(upstream.door.backend, "Appointment")
+    refused = await agent.post("/api/appointments", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable"), refused.text
+    assert "operator" in refused.json()["detail"]
+    assert await upstream.read("Appointment/past-ada") == before
+    assert await upstream.busy_slots() == set()

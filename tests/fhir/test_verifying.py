@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fhir.calls import CHEN, ZAPHOD, booking, challenged
-from tests.fhir.misbehaving import Altering, IgnoringIdentifiers, instead, lose_answers, nothing_after_a_write
+from tests.fhir.misbehaving import Altering, instead, lose_answers, nothing_after_a_write
 from tests.fhir.practice import Upstream, settle
 from tests.world import World, book, patient_id, slots
 
@@ -88,21 +88,6 @@ async def test_a_patient_who_was_stored_otherwise_is_put_back(fhir: World, upstr
     assert answer.status_code == 422
     after = await upstream.read("Patient/grace")
     assert {**after, "meta": None} == {**before, "meta": None}
-
-
-async def test_what_a_conditional_create_returns_is_left_alone_if_it_is_another_record(
-    fhir: World, upstream: Upstream
-) -> None:
-    """A server that ignores the condition returns any record that it has."""
-    agent = await fhir.client()
-    before = await upstream.read("Appointment/past-ada")
-    body = await challenged(agent, "/api/appointments", await booking(agent, "Alan"))
-    upstream.door.backend = IgnoringIdentifiers(upstream.door.backend, "Appointment")
-    refused = await agent.post("/api/appointments", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable"), refused.text
-    assert "operator" in refused.json()["detail"]
-    assert await upstream.read("Appointment/past-ada") == before
-    assert await upstream.busy_slots() == set()
 
 
 # The reconciler compares a lost write with the record it finds, too.
