@@ -50,7 +50,7 @@ class NativeSlots:
         self, query: SlotQuery, now: datetime, most: int, after: SlotPosition | None
     ) -> tuple[FoundSlots, Versions]:
         for _ in range(_STALE_ATTEMPTS):
-            stored, current = await self._current()
+            stored, current = await self.current()
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
             search = SlotSearch(stored.directory, offers, query, now, most, after)
             reader = self._reader(search.provider_ids, current, now)
@@ -69,7 +69,7 @@ class NativeSlots:
 
     async def state(self, slot: SlotRef, now: datetime) -> tuple[SlotState | None, Versions]:
         for _ in range(_STALE_ATTEMPTS):
-            stored, current = await self._current()
+            stored, current = await self.current()
             if slot.provider_id not in stored.directory.providers:
                 return None, Versions(stored.version, {})
             reader = self._reader([slot.provider_id], current, now)
@@ -109,7 +109,7 @@ class NativeSlots:
         times = self._calendar.opening.offer(self._practice_id, stored, provider, location).times
         return ProposedVisit(stored.directory, provider, location, visit_type, procedure, slot.start, times)
 
-    async def _current(self) -> tuple[StoredDirectory, PracticeVersions]:
+    async def current(self) -> tuple[StoredDirectory, PracticeVersions]:
         """The versions of this call, and the directory at that version."""
         for _ in range(_STALE_ATTEMPTS):
             current, self._read_already = self._read_already, None

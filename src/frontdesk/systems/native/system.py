@@ -190,10 +190,9 @@ class NativeSystem:
         locations, froms, tos = None, None, None
         if wanted.first is not None or wanted.last is not None:
             # An appointment at a location that is missing in the cached directory would be left out.
-            current = await self._unless_unavailable(self._calendar.current_versions.read(self._practice_id))
-            self._known_version = max(self._known_version, current.directory or 0)
-            directory = await self.directory()
-            locations, froms, tos = rows.day_windows(directory, wanted.first, wanted.last, wanted.earlier)
+            stored, _ = await self._unless_unavailable(self._slots.current())
+            self._known_version = stored.version
+            locations, froms, tos = rows.day_windows(stored.directory, wanted.first, wanted.last, wanted.earlier)
         found = await self._fetch(
             "SELECT (found).*, listed_under, snapshot, began_at "
             "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
