@@ -27,11 +27,12 @@ from importlib.resources import files
 from io import BytesIO
 from typing import Literal
 
+from frontdesk.doors.negotiation import LONGEST_ACCEPT
+
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its own words
 SOURCE = "en"
 Width = Literal["wide", "abbreviated"]
 _DIGITS = 18  # more than any valid number has
-_LONGEST = 1000  # of an Accept-Language header; the rest is not read
 
 _language: ContextVar[str] = ContextVar("language", default=SOURCE)
 
@@ -60,7 +61,7 @@ def set_language(chosen: str | None) -> None:
 def negotiate_language(header: str) -> str:
     """The language that an Accept-Language header likes best of those offered; English if it likes none of them."""
     wanted = []
-    for item in header[:_LONGEST].split(","):
+    for item in header[:LONGEST_ACCEPT].split(","):
         tag, *parameters = (part.strip().lower() for part in item.split(";"))
         offered = SOURCE if tag == "*" else tag.split("-")[0]
         if offered in LANGUAGES:

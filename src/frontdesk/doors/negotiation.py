@@ -11,7 +11,7 @@ _RAW = {  # the first is preferred
     "text/plain": b"text/plain; charset=utf-8",
 }
 OFFERED = tuple(_RAW)
-LONGEST_ACCEPT = 1000  # of an Accept header; the rest is not read
+LONGEST_ACCEPT = 1000  # of an Accept or Accept-Language header; the rest is not read
 
 
 @lru_cache(maxsize=256)
