@@ -143,9 +143,8 @@ def _judgement(code: str, context: Context) -> Exception:
         case "confirmation_required":  # of a read: no intent is stored, and the token confirms nothing
             expires_at = context.now.replace(microsecond=0) + timedelta(seconds=RETRY_SECONDS)
             challenge = Challenge("token", new_token("token"), expires_at, {})
-            detail = (
-                "Simulated: Confirmation is required. A read takes no confirmationToken: this one confirms nothing."
-            )
+            title = CATALOGUE[code].title
+            detail = f"Simulated: {title}. A read takes no confirmationToken: this one confirms nothing."
             return Problem(code, detail, extra=challenge.extra)  # no proposal, which MCP tells to call again with it
     return _simulated(code)
 
