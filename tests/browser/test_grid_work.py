@@ -186,12 +186,7 @@ def test_the_schedule_stays_while_the_service_is_away(window: Open, agent: Agent
 def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
     opened = window("staff")
     opened.faults.expected.append("status of 401")
-    page = opened.go("/patients/new")
-    page.wait_for_load_state()
-    page.get_by_label("First name").fill("Kept")
-    page.get_by_label("Last name").fill("Typing")
-    type_in(page.get_by_label("Date of birth"), "1990-05-17")
-    page.get_by_label("Phone").fill("+1 555 020 9999")
+    page = new_patient(opened, "Kept", "Typing", "+1 555 020 9999")
     kept = opened.context.cookies()
     opened.context.clear_cookies()
     page.get_by_role("button", name=re.compile("Add|Save")).click()
@@ -204,12 +199,7 @@ def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
 def test_a_refused_form_outlives_its_session(window: Open, agent: Agent) -> None:
     opened = window("staff")
     opened.faults.expected.append("status of (401|409|422)")
-    page = opened.go("/patients/new")
-    page.wait_for_load_state()
-    page.get_by_label("First name").fill("Still")
-    page.get_by_label("Last name").fill("There")
-    type_in(page.get_by_label("Date of birth"), "1990-05-17")
-    page.get_by_label("Phone").fill("1")
+    page = new_patient(opened, "Still", "There", "1")
     save = page.get_by_role("button", name=re.compile("Add|Save"))
     save.click()
     expect(page.locator(".fault")).to_be_visible()
@@ -231,6 +221,17 @@ def test_a_refused_form_outlives_its_session(window: Open, agent: Agent) -> None
     expect(chosen(page).get_by_role("heading", name="Book it anyway?")).to_be_visible()
     sign_out_and_in(opened, book)
     expect(chosen(page).get_by_role("radio", name=re.compile("Refused, Mina"))).to_be_checked()
+
+
+def new_patient(opened: Window, first: str, last: str, phone: str) -> Page:
+    """The form of a new patient, filled in."""
+    page = opened.go("/patients/new")
+    page.wait_for_load_state()
+    page.get_by_label("First name").fill(first)
+    page.get_by_label("Last name").fill(last)
+    type_in(page.get_by_label("Date of birth"), "1990-05-17")
+    page.get_by_label("Phone").fill(phone)
+    return page
 
 
 def sign_out_and_in(opened: Window, button: Locator) -> None:
