@@ -99,11 +99,11 @@ def bookings(
             work()
         service.settle()
         taken = interleaved(ways, sizes.rounds, progress)
-    counted = {name: found[-len(taken[name]) :] for name, found in seen.items()}
+    in_rounds = {name: found[-len(taken[name]) :] for name, found in seen.items()}
 
     def row(key: str, name: str, title: str, calls: int) -> Row:
         value, low, high = ratios(taken[name], taken["pgbench"])
-        costs = {who: median([calls * each.costs[who] for each in counted[name]]) for who in ("service", "database")}
+        costs = {who: median([calls * each.costs[who] for each in in_rounds[name]]) for who in ("service", "database")}
         return Row(
             key,
             title,
@@ -121,8 +121,8 @@ def bookings(
         *scaled_costs(
             "booking",
             "two-phase booking",
-            counted["two phases"],
-            counted["search from memory"],
+            in_rounds["two phases"],
+            in_rounds["search from memory"],
             {"service": 1100, "database": 1500},
             calls=2,
         ),
