@@ -24,9 +24,7 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.statistics import ANALYZE_GROWN_TABLES
 
 _FOLDER = Path(__file__).parent
-_APPLIED = """
-SELECT number, checksum, applied_at, coalesce(to_jsonb(migration) ->> 'phase', 'before') AS phase FROM migration
-"""  # older databases have no phases
+_APPLIED = "SELECT number, checksum, applied_at, phase FROM migration"
 _MISSING_RIGHTS = """
 SELECT current_user AS login,
        coalesce(pg_has_role(to_regrole($1), 'MEMBER'), false) AS is_service,
@@ -66,10 +64,6 @@ class Migration:
         """The release whose upgrade must be complete first, because older ones do not work with this migration."""
         found = _AFTER.search(self.sql)
         return None if found is None else found[1]
-
-    def matches(self, checksum: str) -> bool:
-        """Whether the checksum is of this text, or of one that it declares itself equivalent to."""
-        return checksum == self.checksum or f"-- formerly: {checksum}" in self.sql.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +162,7 @@ class SchemaState:
             return "This database was made by a newer version of frontdesk; upgrade frontdesk."
         for migration in self.release.migrations:
             row = self.applied_migrations.get(migration.number)
-            if row is not None and not migration.matches(row["checksum"]):
+            if row is not None and row["checksum"] != migration.checksum:
                 return (
                     f"Migration {migration.number:03} ({migration.name}) differs from the one this database was made "
                     "with; run the version of frontdesk that belongs to it."
@@ -382,7 +376,8 @@ async def _create_schema(connection: Any) -> None:
             await connection.execute(f"CREATE SCHEMA {SCHEMA}")  # IF NOT EXISTS would need the right to create it
         await connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, "
-            "checksum text NOT NULL, applied_at timestamptz NOT NULL, phase text NOT NULL DEFAULT 'before')"
+            "checksum text NOT NULL, applied_at timestamptz NOT NULL, "
+            "phase text NOT NULL DEFAULT 'before' CHECK (phase IN ('before', 'after')))"
         )
 
 

@@ -103,7 +103,7 @@ def release_of(content: Content) -> Release:
     ours = {migration.number: migration for migration in this_release().migrations}
     if not content.migrations or not set(content.migrations) <= set(ours):
         raise BackupError("The backup was made by another version of frontdesk: restore it with a newer one.")
-    if not all(ours[number].matches(checksum) for number, checksum in content.migrations.items()):
+    if not all(ours[number].checksum == checksum for number, checksum in content.migrations.items()):
         raise BackupError("The backup was made by another version of frontdesk: restore it with that one.")
     return Release(this_release().version, tuple(ours[number] for number in sorted(content.migrations)), ())
 

@@ -1,4 +1,3 @@
--- formerly: c5f069fa03a68470a2461af39ca553c701fad15e523f9d5c9662d41917a72195
 -- The tables. practice_id stands in every key, constraint and index, so that the schema can be distributed by practice.
 -- Looked up without a practice, and therefore small reference tables: practice, client, client_secret, sealed_key.
 

@@ -1,5 +1,3 @@
--- formerly: 1aca53fe794be7a3f662685aafa5205d47dbf863f8f7f075705df53f3d897d20
--- formerly: ac7d67b5e2a6696d2dd3d37b819aff04095c843718bcddc026f4c2c729140cde
 -- Tenant isolation: the service's role owns nothing, and sees only the rows of the practice that its transaction named.
 -- A statement that names no practice is refused: the setting does not exist.
 

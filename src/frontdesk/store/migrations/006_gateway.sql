@@ -1,4 +1,3 @@
--- formerly: 7fb5122723c1dd3f3e6e304819eded2b555b7c738d881d61c52cc69e18eff04d
 -- Rate limits: calls of a client in its current minute and its current 30 days, and failed token calls.
 
 -- A minute begins with the first call after the previous one ended. Workers lease calls of it and report how many were

@@ -1,4 +1,3 @@
--- formerly: c2bd9d44925c2e1f761411ef5670f21ae334280dc4a5835ce0eb52178cdfc5ec
 -- Practices whose calendar lives in another system. Their patients and appointments stay there; stored here are the ids
 -- that we gave them, and every write that is not settled yet.
 

@@ -1,4 +1,3 @@
--- formerly: 2b81380485f275eb5cf551129dbbbf26444ffd7c05a8f6892130fe263b51c1bc
 -- Webhooks and calendar feeds: which endpoints get a practice's events, what was sent, and which feeds can be read.
 
 -- On the practice itself, because every node looks for practices with endpoints before it names a practice.

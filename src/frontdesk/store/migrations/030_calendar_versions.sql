@@ -1,4 +1,3 @@
--- formerly: c443f8bf49d1887442ff1e058f6af9c059994f6092426f3f1fbed21e1099f8c8
 -- Counts the changes of a provider's calendar. While the sum over a practice's providers and the version of its
 -- directory are unchanged, everything computed from them is fresh.
 --

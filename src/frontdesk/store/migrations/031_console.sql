@@ -1,4 +1,3 @@
--- formerly: 2cee1926371f2fa0cc44de3157941fcffed798f325aec65f1112c2358f31020f
 -- Staff who sign in to the console, looked up before the practice is known: by a sign-in link, a session or an identity
 -- at an OpenID provider. Links and sessions are 256 random bits; only their SHA-256 is stored.
 

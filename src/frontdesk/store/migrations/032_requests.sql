@@ -1,4 +1,3 @@
--- formerly: 13fd30a0e9196cf24e3405de4b04f6a6e13cf4b1a6a6a124f70ae68cb51e3ce8
 -- What the console shows about a practice: requests by outcome, and the last check of the audit trail.
 
 -- Requests of a practice's clients by outcome. Each is counted in two periods: five minutes for the last days, and an

@@ -1,4 +1,3 @@
--- formerly: e85c2ab17181c1ba8f9f926e3330866ad916d161a14ff49deca2e1d6a735a82b
 -- The history of an appointment, and the search for patients.
 
 -- The audit records of changes to an appointment, and of attempts. Filled when records are sealed, so that no write

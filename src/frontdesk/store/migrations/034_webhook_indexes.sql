@@ -1,4 +1,3 @@
--- formerly: 898aac444a4c235852e3376d8be5e0c151150ffb9ae626fc30ea2eb477c3aa87
 -- Indexes of the searches over all practices.
 
 CREATE INDEX practice_with_webhooks ON practice (practice_id) WHERE has_webhooks;
