@@ -24,10 +24,10 @@ from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from tests.citus.cluster import TEMPLATE, CitusCluster, NewDatabase, named_address
-from tests.recycled_databases import RecycledDatabase, RecycledDatabases
-from tests.shared_database import as_owner, new_database, opened
 from tests.store.embedded_processes import copy_of, superuser_login, temporary_home
-from tests.world import World, build_world, open_world
+from tests.support.recycled_databases import RecycledDatabase, RecycledDatabases
+from tests.support.shared_database import as_owner, new_database, opened
+from tests.support.world import World, build_world, open_world
 
 # In CI every change meets the same examples, so that it fails for what it changed; elsewhere each run draws new ones.
 settings.register_profile(

@@ -1,6 +1,6 @@
 """The eight steps of the specification, end to end."""
 
-from tests.world import MONDAY, World
+from tests.support.world import MONDAY, World
 
 
 async def test_an_agent_books_in_eight_steps(world: World) -> None:

@@ -20,7 +20,7 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener, notify
 from tests.access.stopped_clock import StoppedClock
 from tests.access.timing import seconds
-from tests.running import running
+from tests.support.running import running
 
 
 @pytest.fixture

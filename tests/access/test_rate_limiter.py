@@ -16,8 +16,8 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used, refusal, remaining, workers
 from tests.access.stopped_clock import StoppedClock
-from tests.running import running
-from tests.shared_database import new_database, opened
+from tests.support.running import running
+from tests.support.shared_database import new_database, opened
 
 NewCaller = Callable[..., Awaitable[Caller]]
 

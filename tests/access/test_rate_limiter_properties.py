@@ -19,7 +19,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.access.conftest import SECRET_KEY
 from tests.access.limiting import caller_of_new_client, made, pass_time, quota_used
-from tests.shared_database import new_database, opened
+from tests.support.shared_database import new_database, opened
 
 WORKERS = 3
 STEPS = st.one_of(

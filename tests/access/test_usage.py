@@ -12,8 +12,8 @@ from frontdesk.access.limits import usage
 from frontdesk.access.limits.usage import KEEP_COARSE, KEEP_FINE, UsageCounts, prune_usage_counts
 from frontdesk.logs import RequestLabels
 from frontdesk.store.database import Database, DatabaseUnavailable
-from tests.running import running
-from tests.world import NOW, World, patient_id, slots
+from tests.support.running import running
+from tests.support.world import NOW, World, patient_id, slots
 
 
 def answered(client: str = "fd_one", status: int = 200, code: str | None = None, **other: Any) -> RequestLabels:

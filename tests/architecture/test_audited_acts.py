@@ -16,7 +16,7 @@ from frontdesk.console import actions
 from frontdesk.store import database as store
 from frontdesk.store import hosts
 from tests.cli.in_process import Command, command
-from tests.world import PRACTICE, World, book
+from tests.support.world import PRACTICE, World, book
 
 __all__ = ["command"]
 

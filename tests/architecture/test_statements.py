@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import frontdesk
-from tests.previous_release import FIRST_WITH_HOLDS, FIRST_WITH_PHASES, NOT_IN_HISTORY, unpack_previous_release
+from tests.support.previous_release import FIRST_WITH_HOLDS, FIRST_WITH_PHASES, NOT_IN_HISTORY, unpack_previous_release
 
 ROOT = Path(frontdesk.__file__).parent
 STATEMENT = re.compile(r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bDELETE FROM\b|\bUPDATE \w+ SET\b")

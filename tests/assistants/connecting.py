@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 
 from tests.console.signing_in import browser_at, csrf_in
-from tests.world import World
+from tests.support.world import World
 
 REDIRECT = "https://assistant.example/callback"
 RESOURCE = "http://test/mcp"

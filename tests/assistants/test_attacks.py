@@ -20,8 +20,8 @@ from tests.assistants.connecting import (
 from tests.console.desk import records
 from tests.console.signing_in import TEST_STAFF, browser_at, signed_in
 from tests.doors.mcp_speech import call, problem, send
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

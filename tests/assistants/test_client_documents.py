@@ -13,8 +13,8 @@ from frontdesk.outbound.client_documents import LARGEST, ClientDocuments
 from tests.assistants.connecting import REDIRECT, Assistant, answer_of, consent_page, decide
 from tests.console.signing_in import signed_in
 from tests.doors.mcp_speech import call
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

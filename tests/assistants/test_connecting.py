@@ -28,8 +28,8 @@ from tests.console.desk import records
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.doors.mcp_speech import MODERN, call, problem, result, send
 from tests.doors.test_mcp_sdk import Forgetful
-from tests.shared_database import world_of_a_module
-from tests.world import MONDAY, World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import MONDAY, World
 
 NEW_PATIENT = {"firstName": "New", "lastName": "Person", "phone": "555 0100", "dob": "1990-01-01"}
 

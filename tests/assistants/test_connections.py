@@ -11,8 +11,8 @@ from tests.assistants.connecting import Assistant, agreed, answer_of, connected,
 from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in, waiting_for
 from tests.doors.mcp_speech import call, problem, send
-from tests.shared_database import world_of_a_module
-from tests.world import PRACTICE, World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import PRACTICE, World
 
 world = world_of_a_module
 

@@ -18,11 +18,11 @@ from frontdesk.store.distribution import plan_modes
 from frontdesk.store.migrate import Migration, MigrationError, distribute, migrate, readiness, this_release
 from frontdesk.store.practices import import_practice
 from tests.citus.cluster import CitusCluster, named_address
-from tests.shared_database import address, as_owner, opened
+from tests.support.shared_database import address, as_owner, opened
+from tests.support.world import MONDAY, NOW, PRACTICE, World, book, build_world, patient_id
 from tests.webhooks.conftest import desk, receiver
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
-from tests.world import MONDAY, NOW, PRACTICE, World, book, build_world, patient_id
 
 __all__ = ["desk", "receiver"]
 pytestmark = [

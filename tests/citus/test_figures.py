@@ -15,9 +15,9 @@ import pytest
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.citus.cluster import CitusCluster, named_address
 from tests.conftest import quick_settings
-from tests.shared_database import shared_world
 from tests.store.embedded_processes import copy_of, superuser_login
-from tests.world import MONDAY, World, confirmed, patient_id, slots
+from tests.support.shared_database import shared_world
+from tests.support.world import MONDAY, World, confirmed, patient_id, slots
 
 pytestmark = [
     pytest.mark.heavy,

@@ -16,9 +16,9 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.cli.preloaded import preloaded
-from tests.ports import free_port
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 

@@ -8,7 +8,7 @@ import pytest
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine
 from tests.store.embedded_processes import copy_of, superuser_login
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 
 @pytest.fixture(scope="module")

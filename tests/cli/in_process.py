@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from frontdesk.cli import main
-from tests.shared_database import as_owner
-from tests.world import World
+from tests.support.shared_database import as_owner
+from tests.support.world import World
 
 
 @dataclass(frozen=True)

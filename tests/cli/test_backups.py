@@ -18,8 +18,8 @@ import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.cli.command_line import CommandLine, on_database
-from tests.ports import free_port
 from tests.store.embedded_processes import temporary_home
+from tests.support.ports import free_port
 
 TRAIL = ("audit_record", "audit_unsealed", "audit_seal", "audit_head", "audit_record_record_id_seq")
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.command_line import CommandLine
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 SECRET = "a token for the scraper"
 

@@ -21,7 +21,7 @@ from frontdesk.domain.availability import OVERRIDE_LANE
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice, practice_id_of
-from tests.world import stored_directory
+from tests.support.world import stored_directory
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=40)

@@ -24,8 +24,8 @@ from frontdesk.store import distribution
 from frontdesk.store.distribution import Distribution
 from tests.cli.command_line import CommandLine, Done, on_database
 from tests.console.identity_provider import running_provider
-from tests.ports import free_port
-from tests.world import PRACTICE
+from tests.support.ports import free_port
+from tests.support.world import PRACTICE
 
 FHIR = yaml.safe_dump(
     {

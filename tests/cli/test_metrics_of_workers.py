@@ -15,8 +15,8 @@ import pytest
 from frontdesk.doors.metrics_file import _RETRY_SECONDS
 from tests.cli.command_line import CommandLine, Served
 from tests.cli.test_serve import children
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.ports import free_port
 
 TOKEN = "a token for the scraper"
 

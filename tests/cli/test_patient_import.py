@@ -9,7 +9,7 @@ import pytest
 from frontdesk.cli.patients import _MOST_BYTES
 from tests.cli.in_process import Command, command
 from tests.fhir.practice import file_text
-from tests.world import World
+from tests.support.world import World
 
 __all__ = ["command"]
 

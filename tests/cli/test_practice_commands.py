@@ -13,7 +13,7 @@ from frontdesk.practice_file import parse
 from frontdesk.practice_file.reading import MAX_BYTES
 from frontdesk.practice_file.schema import generate_schema
 from tests.cli.command_line import COMMAND, CommandLine
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
 

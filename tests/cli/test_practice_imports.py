@@ -13,7 +13,7 @@ from frontdesk.cli import connection
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
 from tests.cli.in_process import Command, command
-from tests.world import NOW, PRACTICE, World, book, slots, stored_directory
+from tests.support.world import NOW, PRACTICE, World, book, slots, stored_directory
 
 __all__ = ["command"]
 

@@ -13,8 +13,8 @@ from frontdesk.audit.trail import AuditContext
 from frontdesk.cli import connection, practices
 from frontdesk.store.practices import practice_ids
 from tests.cli.in_process import Command, command
-from tests.shared_database import as_owner
-from tests.world import NOW, World, book
+from tests.support.shared_database import as_owner
+from tests.support.world import NOW, World, book
 
 __all__ = ["command"]
 

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.command_line import CommandLine
 from tests.cli.test_serve import answers, children
 from tests.store.embedded_processes import parent_of, server_pid, temporary_home, wait_until
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run the service as another account")
 DEDICATED, SHARED = "daemon", "nobody"

@@ -19,8 +19,8 @@ import pytest
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.cli.command_line import COMMAND, CommandLine
-from tests.ports import free_port
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until
+from tests.support.ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 from frontdesk.cli import main
 from frontdesk.cli.support_bundle import log_lines
-from tests.accounts import SAME_ACCOUNT
 from tests.cli.command_line import COMMAND, CommandLine
+from tests.support.accounts import SAME_ACCOUNT
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "[::1"])

@@ -10,7 +10,7 @@ from frontdesk_client import AnswerLost, AsyncFrontdesk, ConfirmationRequired, F
 
 from tests.clients.fault_proxy import FaultProxy, answered, cut_before, silence
 from tests.clients.running_desk import Credentials, Desk
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 TOKEN, PRACTICE = "/oauth/token", "/api/practice"
 

@@ -5,7 +5,7 @@ import re
 
 import httpx
 
-from tests.world import World
+from tests.support.world import World
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
 

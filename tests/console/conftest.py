@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.console.signing_in import signed_in
-from tests.world import World
+from tests.support.world import World
 
 SignedIn = Callable[..., Awaitable[httpx.AsyncClient]]
 

@@ -11,7 +11,7 @@ import httpx
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call
 from frontdesk.operations import HOLD_SLOT
-from tests.world import MONDAY, World, patient_id, slots
+from tests.support.world import MONDAY, World, patient_id, slots
 
 NINE = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00"}
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')

@@ -11,7 +11,7 @@ from frontdesk.access.staff.members import Role, StaffRecord, add_staff
 from frontdesk.access.staff.sessions import LONGEST, StaffSession
 from frontdesk.audit.trail import AuditContext
 from frontdesk.console.actions.context import ActionContext
-from tests.world import Clock, World
+from tests.support.world import Clock, World
 
 TEST_STAFF = "X-Test-Staff"
 ACCESS_TOKEN = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")  # its first letters alone may stand in any random id

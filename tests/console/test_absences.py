@@ -12,7 +12,7 @@ from frontdesk.console.actions.absence_store import AbsenceStore
 from frontdesk.store.database import DatabaseUnavailable
 from tests.console.desk import Document, calendar, records, words
 from tests.console.signing_in import signed_in
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 MONDAY = {"who": "provider-10", "from": "2026-11-16", "reason": "Flu", "do": "start"}
 

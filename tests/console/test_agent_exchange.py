@@ -9,7 +9,7 @@ from frontdesk.console.agent_view.exchange import Exchange, SentMessage, as_curl
 from frontdesk.console.agent_view.messages import panes
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN
-from tests.world import World, patient_id, slots
+from tests.support.world import World, patient_id, slots
 
 URL = "http://test"
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

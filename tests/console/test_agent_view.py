@@ -14,7 +14,7 @@ from frontdesk.console.agent_view.scenarios import SCENARIOS
 from frontdesk.console.agent_view.state import ScenarioState, load_state
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN, TEST_STAFF, signed_in
-from tests.world import PRACTICE, World
+from tests.support.world import PRACTICE, World
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "+1 555 010 0199", "dob": "1985-12-10"}
 

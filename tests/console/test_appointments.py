@@ -9,7 +9,7 @@ import pytest
 from frontdesk.console.pages.appointments import DONE
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 NEW = "a-key-of-a-form"
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.console.desk import Document, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import World, book
+from tests.support.world import World, book
 
 BOARD = "/console/arrivals"
 

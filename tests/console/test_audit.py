@@ -21,7 +21,7 @@ from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
-from tests.world import World, book, patient_id
+from tests.support.world import World, book, patient_id
 
 ROW = re.compile(r'<th scope="row"><time datetime="([^"]+)">.*?</tr>', re.DOTALL)
 

@@ -11,7 +11,7 @@ from frontdesk.practice_file import dump, parse
 from frontdesk.store.practices import export_practice, import_practice
 from tests.console.desk import Document, calendar, records, stored, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 MORNING = {"who": "provider-10", "from": "2026-11-16", "from_time": "09:00", "to_time": "12:00", "reason": "Dentist"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.console.desk import Document, calendar, entries, key_in, records, stored, words
 from tests.console.signing_in import TEST_STAFF
-from tests.world import World, confirmed, patient_id, slots
+from tests.support.world import World, confirmed, patient_id, slots
 
 
 @pytest.fixture

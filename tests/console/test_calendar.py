@@ -8,7 +8,7 @@ import pytest
 
 from tests.console.desk import Document, calendar, entries, hold_first_slot, labels, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from frontdesk.console import rendering
 from frontdesk.console.times import TimeFormats
 from frontdesk.systems.native.system import NativeSystem
 from tests.console.desk import Document, calendar, hold_first_slot, overbooked, words
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 PARTS = {"X-Calendar-Parts": "yes"}
 DENTIST = {"who": "provider-10", "from": "2026-11-16", "from_time": "09:00", "to_time": "12:00", "reason": "Dentist"}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.console.desk import HIDDEN, Document, calendar, entries, form_in, records, words
 from tests.console.signing_in import signed_in
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 TURNED_BACK = {"from": "2027-11-07", "to": "2027-11-07"}  # from 02:00 to 01:00
 FIRST, SECOND = "2027-11-07T01:30:00-04:00", "2027-11-07T01:30:00-05:00"

@@ -23,7 +23,7 @@ from tests.console.admin_pages import (
     value_of,
 )
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 PHONE_AGENT = {
     "name": "Phone agent",

@@ -4,7 +4,7 @@ import httpx
 
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
-from tests.world import World, book, patient_id, slots
+from tests.support.world import World, book, patient_id, slots
 
 
 async def propose(agent: httpx.AsyncClient, number: int = 0) -> str:

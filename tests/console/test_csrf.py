@@ -7,8 +7,8 @@ from frontdesk.console.guard import Page
 from frontdesk.console.routes import PAGES
 from tests.console.signing_in import TEST_STAFF, csrf_in, session_cookie, signed_in
 from tests.console.walking import address_of
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

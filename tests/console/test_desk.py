@@ -6,7 +6,7 @@ from frontdesk.access.staff.members import Role
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.domain.errors import Problem
 from tests.console.signing_in import action_context, staff_member
-from tests.world import World, patient_id, slots
+from tests.support.world import World, patient_id, slots
 
 
 async def acting(world: World, role: Role = "staff", practice: str = "harbor") -> ActionContext:

@@ -22,8 +22,8 @@ from tests.console.signing_in import (
     use_link,
     waiting_for,
 )
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 ACCOUNT = "/console/account"
 world = world_of_a_module

@@ -8,7 +8,7 @@ from tests.console.admin_pages import text_of
 from tests.console.desk import records
 from tests.console.filled_forms import send
 from tests.console.signing_in import TEST_STAFF
-from tests.world import World, book
+from tests.support.world import World, book
 
 FEEDS = "/console/practice/feeds"
 

@@ -15,7 +15,7 @@ from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
 from tests.console.test_absences import rows
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
-from tests.world import World, book, patient_id, stored_directory
+from tests.support.world import World, book, patient_id, stored_directory
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from frontdesk.console.forms import read_id
 from tests.console.signing_in import csrf_in, link_token, staff_member
-from tests.world import World
+from tests.support.world import World
 
 SIGN_IN = "/console/sign-in"
 PART = '--{}\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'

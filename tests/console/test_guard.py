@@ -18,8 +18,8 @@ from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.systems.port import SystemUnavailable
 from tests.console.signing_in import TEST_STAFF, csrf_in, signed_in
 from tests.console.walking import address_of
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 STREAMS = {page.path for page in PAGES if page.path.startswith("/live")}  # they go on for as long as somebody listens
 

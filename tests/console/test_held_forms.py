@@ -12,9 +12,9 @@ from frontdesk.access.staff.links import new_link
 from frontdesk.access.staff.members import disable_staff, list_staff, set_role
 from tests.assistants.connecting import consent_page, registered, request_in
 from tests.console.signing_in import TEST_STAFF, audit_context, audited, signed_in, staff_member, waiting_for
-from tests.held_bodies import HeldRequest, held_post
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.held_bodies import HeldRequest, held_post
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 NEW_CLIENT = {

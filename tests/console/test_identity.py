@@ -21,7 +21,7 @@ from tests.console.identity_provider import (
     running_provider,
 )
 from tests.console.signing_in import audit_context, audited, csrf_in, session_cookie, staff_member
-from tests.world import World
+from tests.support.world import World
 
 BEGIN = "/console/sign-in/identity"
 CALLBACK = "/console/sign-in/identity/callback"

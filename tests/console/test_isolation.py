@@ -9,8 +9,8 @@ from frontdesk.console.routes import PAGES
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.console.walking import NOBODYS, address_of
 from tests.security.two_practices import Side, victim
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in page.path]
 # What differs from answer to answer for everyone: request ids and fresh keys.

@@ -20,7 +20,7 @@ from frontdesk.console.rendering import _templates
 from frontdesk.console.times import TimeFormats
 from tests.console.catalogue import TEMPLATE, read
 from tests.console.signing_in import browser_at, csrf_in
-from tests.world import World, book
+from tests.support.world import World, book
 
 GERMAN, SPANISH = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}, {"Accept-Language": "es-419"}
 PAGES = (

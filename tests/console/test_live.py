@@ -20,8 +20,8 @@ from frontdesk.store.notifications import NotificationListener
 from tests.console.desk import entries
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.console.streams import PATIENCE, stream
-from tests.running import running as running_steps
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.running import running as running_steps
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 CHANGED = "event: calendar\ndata: changed\n\n"
 

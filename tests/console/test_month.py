@@ -7,7 +7,7 @@ import httpx
 from frontdesk.console.calendar.month import DayCount, lay_out_month
 from frontdesk.practice_file import parse
 from tests.console.desk import Document, calendar, words
-from tests.world import PRACTICE, World, book
+from tests.support.world import PRACTICE, World, book
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
 

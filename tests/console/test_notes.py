@@ -18,7 +18,7 @@ from frontdesk.store.practices import export_practice
 from tests.console.desk import Document, records, stored, words
 from tests.console.filled_forms import form_of
 from tests.console.signing_in import signed_in
-from tests.world import World, book, patient_id
+from tests.support.world import World, book, patient_id
 
 SECRET = "Speaks Portuguese 7531902"
 NOTE = {"kind": "interpreter", "text": SECRET, "key": "a key of a form"}

@@ -11,7 +11,7 @@ from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
 from tests.console.desk import NINE, Document, calendar, entries, form_in, labels, overbooked, records, stored, words
 from tests.console.signing_in import TEST_STAFF, action_context, signed_in
 from tests.doors.mcp_speech import framed, send
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 FULL = "Dr. Robert Chen has 1 of 1 places taken at 09:00."
 

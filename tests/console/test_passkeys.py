@@ -27,8 +27,8 @@ from tests.console.signing_in import (
     use_link,
     waiting_for,
 )
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 ORIGIN = "https://desk.example"
 SESSION = "__Host-frontdesk_session"

@@ -17,8 +17,8 @@ from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import browser_at, signed_in
 from tests.console.test_guard import check_headers
 from tests.engine.test_consent import demand
-from tests.shared_database import world_of_a_module
-from tests.world import PRACTICE, World, book, confirmed, slots
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import PRACTICE, World, book, confirmed, slots
 
 world = world_of_a_module
 BORN = {"day": "10", "month": "12", "year": "1985"}

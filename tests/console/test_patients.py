@@ -11,8 +11,8 @@ from frontdesk.systems.port import PatientSearch
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.shared_database import opened
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.shared_database import opened
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 NASTY = "<script>alert(1)</script>"
 PERSON = {"firstName": "Mary", "lastName": "Shelley", "dob": "1997-08-30", "phone": "+1 555 010 0111"}

@@ -15,7 +15,7 @@ from frontdesk.store.practices import export_practice
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of, value_of
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
 from tests.fhir.practice import file_text
-from tests.world import PRACTICE, World, book, stored_directory
+from tests.support.world import PRACTICE, World, book, stored_directory
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
 WITHOUT_PATIENTS = HARBOR.partition("patients:")[0]

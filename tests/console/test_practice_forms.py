@@ -13,7 +13,7 @@ from tests.console.admin_pages import EVIL, check_harmless, text_of
 from tests.console.desk import records
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.world import MONDAY, World, book, stored_directory
+from tests.support.world import MONDAY, World, book, stored_directory
 
 RULES = "/console/practice/rules"
 PROVIDER = "/console/practice/providers/edit"

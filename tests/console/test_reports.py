@@ -10,8 +10,8 @@ import pytest
 from tests.console.desk import Document, stored, words
 from tests.console.signing_in import signed_in
 from tests.console.test_usage import table_of
-from tests.shared_database import world_of_a_module
-from tests.world import PRACTICE, World, book, confirmed
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import PRACTICE, World, book, confirmed
 
 world = world_of_a_module
 

@@ -16,8 +16,8 @@ from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
 from tests.console.test_webhook_pages import endpoint, names
 from tests.console.walking import address_of
-from tests.shared_database import world_of_a_module
-from tests.world import World, book, patient_id, slots
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World, book, patient_id, slots
 
 __all__ = ["names"]
 world = world_of_a_module

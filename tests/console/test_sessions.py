@@ -20,7 +20,7 @@ from tests.console.signing_in import (
     staff_member,
     use_link,
 )
-from tests.world import World
+from tests.support.world import World
 
 ACCOUNT = "/console/account"
 

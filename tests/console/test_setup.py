@@ -9,7 +9,7 @@ from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
-from tests.world import PRACTICE, World, book, slots
+from tests.support.world import PRACTICE, World, book, slots
 
 EMPTY = "practice: {slug: empty, name: Empty Practice, timeZone: America/New_York}"
 HARBOR = PRACTICE.replace("SLUG", "empty")

@@ -18,7 +18,7 @@ from tests.console.signing_in import (
     staff_member,
     use_link,
 )
-from tests.world import World
+from tests.support.world import World
 
 SIGN_IN = "/console/sign-in"
 

@@ -15,8 +15,8 @@ from frontdesk.app import build_app, build_service
 from frontdesk.outbound.sign_in_mail import SignInMail
 from tests.console.mail_server import MailServer, running_mail_server
 from tests.console.signing_in import audit_context, audited, csrf_in, staff_member, use_link
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 LINK = re.compile(r"http://test/console/sign-in#(\S+)")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.console.signing_in import TEST_STAFF, audited, signed_in, staff_member, use_link, waiting_for
-from tests.world import World
+from tests.support.world import World
 
 
 def link_in(html: str) -> str:

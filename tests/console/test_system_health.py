@@ -14,7 +14,7 @@ from frontdesk.systems.fhir.transport import breaker
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 SEARCH = {
     "providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 101, "from": "2026-11-16", "to": "2026-11-16",

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.console.times import TimeFormats
 from tests.console.desk import calendar, entries, words
-from tests.world import PRACTICE, World, book
+from tests.support.world import PRACTICE, World, book
 
 EARLY, NOON, LATE = (datetime(2026, 11, 23, hour, minute, tzinfo=UTC) for hour, minute in ((0, 5), (12, 0), (16, 30)))
 MONDAY = date(2026, 11, 23)

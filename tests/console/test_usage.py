@@ -16,7 +16,7 @@ from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import action_context
-from tests.world import NOW, World, slots
+from tests.support.world import NOW, World, slots
 
 ZONE = ZoneInfo("America/New_York")
 

@@ -16,8 +16,8 @@ from frontdesk.outbound.webhooks.sender import Sender
 from tests.console.admin_pages import EVIL, practice_id, text_of
 from tests.console.filled_forms import send
 from tests.console.signing_in import TEST_STAFF, action_context, audited, waiting_for
+from tests.support.world import World
 from tests.webhooks.receiver import receiving
-from tests.world import World
 
 WEBHOOKS = "/console/practice/webhooks"
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")

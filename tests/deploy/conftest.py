@@ -10,7 +10,7 @@ import pytest
 from tests.deploy.containers import Engine, build_image, open_engine
 from tests.deploy.installing import OWN_PYTHON, ROOT, download_wheels
 from tests.deploy.programs import need, need_root, run
-from tests.previous_release import build_wheel
+from tests.support.previous_release import build_wheel
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.crash.harness import COMMAND
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import PATH, environment, run
 from tests.deploy.service import book, calling, running
 from tests.nodes.clusters import Cluster
-from tests.ports import free_port
 from tests.store.embedded_processes import wheel_binaries
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 

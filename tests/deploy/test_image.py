@@ -6,8 +6,8 @@ import pytest
 
 from tests.deploy.containers import Engine
 from tests.deploy.service import book, calling, is_booked, wait_until_ready
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 CONTAINER = "frontdesk-test"

@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from frontdesk import __version__
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, run
 from tests.deploy.service import book, calling, is_booked, running
-from tests.ports import free_port
-from tests.previous_release import NOT_IN_HISTORY, build_wheel, unpack_previous_release
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
+from tests.support.previous_release import NOT_IN_HISTORY, build_wheel, unpack_previous_release
 
 pytestmark = pytest.mark.heavy
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.crash.harness import COMMAND
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, need, run, unavailable
 from tests.deploy.service import book, calling, is_booked, running
 from tests.nodes.clusters import Cluster
 from tests.nodes.test_logins import PREPARING
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 FILES = ROOT / "deploy" / "pgbackrest"

@@ -11,14 +11,14 @@ import httpx
 import pytest
 
 from frontdesk.access.limits.failed_attempts import PER_ADDRESS
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.console.signing_in import use_link
 from tests.crash.harness import COMMAND
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, need, run
 from tests.deploy.service import book, calling, is_booked, running
-from tests.ports import free_port
 from tests.serving.authority import Authority
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 PATIENCE = 60.0

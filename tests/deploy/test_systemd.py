@@ -11,7 +11,7 @@ import pytest
 from tests.deploy.containers import Engine
 from tests.deploy.installing import ROOT
 from tests.deploy.service import PATIENCE, book, calling, is_booked, wait_until_ready
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 CONTAINER = "frontdesk-test-systemd"

@@ -11,12 +11,12 @@ import httpx
 import pytest
 import yaml
 
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.crash.harness import COMMAND
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, need, run
 from tests.deploy.service import running
-from tests.ports import free_port
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 

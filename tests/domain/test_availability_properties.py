@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frontdesk.domain.availability import Busy, OpenTimes
 from frontdesk.domain.directory import Closure, Location, OpeningHours, Practice, Procedure, Provider, TimeOff
 from tests.domain.open_times import free_lane
-from tests.properties import examples
+from tests.support.properties import examples
 
 CHANGES = [
     ("America/New_York", date(2026, 11, 1)),

@@ -17,7 +17,7 @@ from frontdesk.domain.local_time import (
     weekday,
     zone,
 )
-from tests.properties import examples
+from tests.support.properties import examples
 
 ZONES = (
     "America/New_York",

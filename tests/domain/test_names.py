@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from frontdesk.domain.directory import matches_name
 from frontdesk.domain.names import digits, has_letter, words
 from frontdesk.domain.patients import name_key, spelling_key
-from tests.properties import examples
+from tests.support.properties import examples
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.slot_ids import SlotIds, SlotRef, practice_key
-from tests.properties import examples
+from tests.support.properties import examples
 
 KEY = bytes(range(32))
 IDS = SlotIds(KEY)

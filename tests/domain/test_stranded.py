@@ -10,7 +10,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
 from frontdesk.domain.stranded import find_stranded, may_strand
 from frontdesk.practice_file import parse
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 BEFORE = parse(PRACTICE.replace("SLUG", "harbor")).directory
 START = datetime(2026, 11, 17, 15, 0, tzinfo=UTC)  # a Tuesday at ten in New York

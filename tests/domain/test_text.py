@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.domain.text import CONTROL, INVISIBLE, character_fault, cleaned
-from tests.properties import examples
+from tests.support.properties import examples
 
 
 @pytest.mark.parametrize(

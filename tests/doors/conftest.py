@@ -13,7 +13,7 @@ from frontdesk.access.keys.ring import KeyRing
 from frontdesk.app import build_app
 from frontdesk.store.database import Database
 from tests.doors.oauth_desk import HELD, Desk
-from tests.world import World
+from tests.support.world import World
 
 
 @pytest.fixture

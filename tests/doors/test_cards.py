@@ -11,7 +11,7 @@ from tests.doors.elicitation_hosts import CARDS, FORMS, modern, open_call, sessi
 from tests.doors.mcp_speech import HANDSHAKE, MODERN, error, result, send
 from tests.doors.test_elicitation import booked, booking
 from tests.engine.test_consent import demand, recorded
-from tests.world import World
+from tests.support.world import World
 
 TOOL = "book_appointment"
 CONFIRM, SLOTS = "ui://frontdesk/confirm.html", "ui://frontdesk/slots.html"

@@ -19,8 +19,8 @@ from frontdesk.app import build_app
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError
 from frontdesk.outbound.key_sets import AGAIN_SECONDS, FRESH_SECONDS, KeySets
 from tests.cli.in_process import Command, command
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 __all__ = ["command"]
 

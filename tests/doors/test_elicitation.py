@@ -27,7 +27,7 @@ from tests.doors.elicitation_hosts import (
 )
 from tests.doors.mcp_speech import error, headers, request
 from tests.engine.test_consent import HARBOR, demand, recorded
-from tests.world import World, book, open_world, patient_id, slots
+from tests.support.world import World, book, open_world, patient_id, slots
 
 TOOL = "book_appointment"
 

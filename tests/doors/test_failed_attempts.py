@@ -12,8 +12,8 @@ from frontdesk.access.limits.failed_attempts import PER_ADDRESS, PER_CLIENT, Fai
 from frontdesk.domain.errors import Problem
 from tests.console.signing_in import browser_at, csrf_in
 from tests.doors.gateway_answers import check_gateway_problem
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

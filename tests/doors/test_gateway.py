@@ -20,9 +20,9 @@ from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.store.practices import set_suspended
 from tests.doors.gateway_answers import check_gateway_problem
-from tests.running import running
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.running import running
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", "Host": "test"}
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -15,8 +15,8 @@ from frontdesk.store.practices import set_suspended
 from tests.doors.elicitation_hosts import modern_call
 from tests.doors.mcp_speech import MODERN, headers, request
 from tests.engine.test_consent import demand
-from tests.held_bodies import HeldRequest, held_post
-from tests.world import World, patient_id, slots
+from tests.support.held_bodies import HeldRequest, held_post
+from tests.support.world import World, patient_id, slots
 
 JSON = {"Content-Type": "application/json"}
 NOBODY = {"firstName": "Mal", "lastName": "Lory", "phone": "+1 555 010 7777", "dob": "1980-01-01"}

@@ -9,7 +9,7 @@ from frontdesk.doors.mcp import McpDoor, messages
 from frontdesk.settings import Settings
 from frontdesk.store.practices import set_suspended
 from tests.doors.mcp_speech import ACCEPT, error, framed, problem, request, send
-from tests.world import World
+from tests.support.world import World
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.operations import OPERATIONS, Operation
 from tests.doors.mcp_speech import call
-from tests.world import MONDAY, World, book, patient_id, slots
+from tests.support.world import MONDAY, World, book, patient_id, slots
 
 SEARCH = {"providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 101}
 SEARCHED = {**SEARCH, "from": MONDAY.isoformat(), "to": MONDAY.isoformat()}

@@ -16,7 +16,7 @@ from frontdesk.operations import BY_NAME
 from frontdesk.settings import Settings
 from frontdesk.systems.port import SystemUnavailable
 from tests.doors.mcp_speech import ACCEPT, EVERY, HANDSHAKE, assert_no_python, call, framed, request, send
-from tests.world import MONDAY, World, book, patient_id, slots
+from tests.support.world import MONDAY, World, book, patient_id, slots
 
 GRACE_ANEW = {"firstName": "Grace", "lastName": "Murray", "phone": "+1 555 010 0300", "dob": "1986-12-09"}
 

@@ -24,8 +24,8 @@ from frontdesk.practice_file import parse
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice
 from tests.mcp.served import Served, coming_days, serving
-from tests.shared_database import as_owner, new_database, opened
-from tests.world import PRACTICE
+from tests.support.shared_database import as_owner, new_database, opened
+from tests.support.world import PRACTICE
 
 
 @pytest.fixture(scope="module")

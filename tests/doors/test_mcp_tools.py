@@ -11,7 +11,7 @@ from frontdesk.doors.mcp.tools import tool
 from frontdesk.operations import OPERATIONS, Operation
 from tests.doors.mcp_speech import EVERY, MODERN, result, send
 from tests.doors.tool_snapshots import FOLDER, snapshot, snapshot_file
-from tests.world import World
+from tests.support.world import World
 
 LARGEST_LIST = 40_000
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

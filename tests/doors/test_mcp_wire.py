@@ -25,8 +25,8 @@ from tests.doors.mcp_speech import (
     result,
     send,
 )
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

@@ -17,9 +17,9 @@ from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors import docs as guides
 from frontdesk.store import database as store
 from frontdesk.store import queues
-from tests.running import running
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.running import running
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 GUIDE = Path(guides.__file__).parent / "guides" / "operating.md"

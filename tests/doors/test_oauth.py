@@ -9,7 +9,7 @@ import pytest
 from frontdesk.access.clients.records import disable_client
 from frontdesk.access.clients.scopes import SCOPES
 from tests.doors.oauth_desk import HELD, URL, Desk, check_refusal
-from tests.shared_database import world_of_a_module
+from tests.support.shared_database import world_of_a_module
 
 world = world_of_a_module
 

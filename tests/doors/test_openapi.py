@@ -14,7 +14,7 @@ from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors.openapi import openapi_document
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.settings import Settings
-from tests.world import World, patient_id, slots
+from tests.support.world import World, patient_id, slots
 
 DOCUMENT = openapi_document(Settings(base_url="https://desk.example", docs_url="https://docs.example"))
 

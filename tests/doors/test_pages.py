@@ -18,8 +18,8 @@ from frontdesk.engine import arguments
 from frontdesk.logs import JsonLines
 from frontdesk.operations import OPERATIONS
 from frontdesk.practice_file.schema import generate_schema
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

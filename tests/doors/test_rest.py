@@ -4,7 +4,7 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.operations import OPERATIONS
 from tests.doors.rest_calls import ADA, MATCH, TRACE, example
-from tests.world import World, slots
+from tests.support.world import World, slots
 
 
 async def test_every_answer_carries_its_trace_id(world: World) -> None:

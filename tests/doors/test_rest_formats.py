@@ -7,8 +7,8 @@ import httpx
 
 from frontdesk.doors.bodies import LARGEST_BODY
 from tests.doors.rest_calls import ADA, MATCH
-from tests.shared_database import world_of_a_module
-from tests.world import World, patient_id, rules
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World, patient_id, rules
 
 world = world_of_a_module
 

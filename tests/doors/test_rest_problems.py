@@ -12,7 +12,7 @@ from frontdesk.doors import rest
 from frontdesk.operations import OPERATIONS
 from frontdesk.operations._schemas import plain_schema
 from tests.doors.rest_calls import ADA, MATCH, TRACE, log_lines, path_of
-from tests.world import World, patient_id, rules, slots
+from tests.support.world import World, patient_id, rules, slots
 
 
 async def test_a_wrong_method_names_the_right_ones(world: World) -> None:

@@ -23,7 +23,7 @@ from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
 from tests.mcp.served import Served, coming_days, serving
-from tests.world import PRACTICE, patient_id
+from tests.support.world import PRACTICE, patient_id
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -27,8 +27,8 @@ from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.practices import set_suspended
 from tests.access.stopped_clock import StoppedClock
 from tests.doors.mcp_speech import EVERY, framed, headers, request
-from tests.shared_database import as_superuser, shared_world
-from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.shared_database import as_superuser, shared_world
+from tests.support.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 SEARCH = "/api/slots?providerId=10&locationId=1&visitTypeId=21&procedureId=101&from=2026-11-16&to=2026-11-18&limit=200"
 ON_DIRECTORY = (

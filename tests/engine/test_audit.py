@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from frontdesk.audit.trail import chain_hash, seal
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 
 async def _records(world: World, practice_id: int = 1) -> list[asyncpg.Record]:

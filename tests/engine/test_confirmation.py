@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.scopes import SCOPES
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 
 async def _booking(agent: httpx.AsyncClient, first: str = "Ada", at: int = 0) -> dict[str, str]:

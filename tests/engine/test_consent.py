@@ -20,7 +20,7 @@ from frontdesk.practice_file.faults import PracticeFileError
 from frontdesk.practice_file.model import ConsentPart
 from frontdesk.store.practices import export_practice
 from tests.console.signing_in import action_context, staff_member
-from tests.world import PRACTICE, World, book, confirmed, slots
+from tests.support.world import PRACTICE, World, book, confirmed, slots
 
 HARBOR = 1
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from frontdesk.engine import turns
-from tests.world import World, patient_id, slots
+from tests.support.world import World, patient_id, slots
 
 CALLERS = 64
 

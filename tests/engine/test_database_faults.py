@@ -10,8 +10,8 @@ import pytest
 
 from frontdesk.store import database as store
 from frontdesk.store.database import Database
-from tests.shared_database import dsn_of_a_new_database, opened, patient_statements
-from tests.world import World, patient_id, slots
+from tests.support.shared_database import dsn_of_a_new_database, opened, patient_statements
+from tests.support.world import World, patient_id, slots
 
 database_dsn = dsn_of_a_new_database
 impatient = pytest.mark.parametrize("database", [({},)], indirect=True, ids=["as served"])

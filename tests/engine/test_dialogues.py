@@ -20,7 +20,7 @@ from tests.doors.elicitation_hosts import (
     posted,
 )
 from tests.engine.test_consent import HARBOR, demand
-from tests.world import World, book, patient_id, slots
+from tests.support.world import World, book, patient_id, slots
 
 SILENCE = (None, {}, {"action": "accept"}, {"action": "accept", "content": {}}, {"action": "yes"}, "yes", 1, [])
 QUICK, MANY = 40, int(os.environ.get("DIALOGUES", "10000"))

@@ -18,8 +18,8 @@ from frontdesk.practice_file import parse
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practices import import_practice
-from tests.shared_database import opened
-from tests.world import NOW, PRACTICE, World, book
+from tests.support.shared_database import opened
+from tests.support.world import NOW, PRACTICE, World, book
 
 SEARCH: dict[str, Any] = {
     "visitTypeId": 22, "procedureId": 103, "locationId": 1, "from": "2026-11-16", "to": "2026-11-17", "limit": 200,

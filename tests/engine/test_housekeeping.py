@@ -14,8 +14,8 @@ from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
 from frontdesk.store.statistics import analyze_grown_tables
 from tests.console.signing_in import staff_member
-from tests.shared_database import as_superuser
-from tests.world import PRACTICE, World, patient_id, slots
+from tests.support.shared_database import as_superuser
+from tests.support.world import PRACTICE, World, patient_id, slots
 
 _GROWN = """
 INSERT INTO patient (practice_id, patient_id, number, first_name, last_name, name_key, dob, phone, phone_digits, seen,

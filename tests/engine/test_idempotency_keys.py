@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.doors.mcp_speech import framed
-from tests.world import World, patient_id, rules, slots
+from tests.support.world import World, patient_id, rules, slots
 
 
 async def _body(client: object, first: str = "Ada") -> dict[str, str]:

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.world import NOW, PRACTICE, World, build_world, patient_id, slots
+from tests.support.world import NOW, PRACTICE, World, build_world, patient_id, slots
 
 T = TypeVar("T")
 TOKEN_LIFE, RESULT_LIFE = timedelta(minutes=10), timedelta(hours=24)

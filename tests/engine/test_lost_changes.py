@@ -9,9 +9,9 @@ import pytest
 
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
-from tests.running import running
-from tests.shared_database import as_superuser
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.running import running
+from tests.support.shared_database import as_superuser
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 _END_LISTENING = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'

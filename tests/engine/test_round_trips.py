@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontdesk.doors.rest import RestDoor
-from tests.world import PRACTICE, World, book, patient_id, slots
+from tests.support.world import PRACTICE, World, book, patient_id, slots
 
 Call = Callable[[], Awaitable[httpx.Response]]
 

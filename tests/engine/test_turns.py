@@ -16,7 +16,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.engine import turns
 from frontdesk.engine.turns import Turns
 from frontdesk.systems.native import NativeSystem
-from tests.world import MONDAY, World
+from tests.support.world import MONDAY, World
 
 
 def caller(practice_id: int, client_id: str = "fd_one") -> Caller:

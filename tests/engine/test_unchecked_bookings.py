@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from frontdesk.access.clients.records import PatientAccess
-from tests.world import PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 # Bookings of such a client are checked first: it has to know the patient.
 CHECKED = PatientAccess(known_patients_only=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.world import MONDAY, patient_id, slots
+from tests.support.world import MONDAY, patient_id, slots
 
 CHEN = "Slot/chen-downtown-0-"  # followed by the minute of Monday, at the location, at which it starts
 ZAPHOD = {"firstName": "Zaphod", "lastName": "Beeblebrox", "phone": "+1 555 010 0155", "dob": "1978-08-26"}

@@ -11,7 +11,7 @@ from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.settings import fhir_settings
 from tests.fhir.door import Door
 from tests.fhir.practice import Upstream, be_patient, fhir_world, file_text, opened
-from tests.world import World
+from tests.support.world import World
 
 # Files whose tests are about our own side of the wire: the small server will do.
 OUR_SIDE = ("test_capabilities", "test_events", "test_neighbours", "test_outages", "test_sandbox")

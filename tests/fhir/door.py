@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from tests.listening import listening
+from tests.support.listening import listening
 
 Fault = Literal[
     "delay",  # executed, answered too late

@@ -25,7 +25,7 @@ from tests.fhir.fake import Fake
 from tests.fhir.iti_scheduling import DEFINITIONS, ItiScheduling
 from tests.fhir.medplum import medplum
 from tests.fhir.proposing import SETTINGS, Proposing, scheduling_resources
-from tests.world import MONDAY, PRACTICE, Clock, World
+from tests.support.world import MONDAY, PRACTICE, Clock, World
 
 Resource = dict[str, Any]
 

@@ -15,7 +15,7 @@ from frontdesk.store.database import Database
 from tests.fhir.calls import booking, challenged
 from tests.fhir.door import Answer, Backend
 from tests.fhir.practice import Upstream, fhir_world, opened
-from tests.world import book
+from tests.support.world import book
 
 FIXED = "a-token-that-does-not-change"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from frontdesk.store.database import Database
 from tests.fhir.calls import CHEN
 from tests.fhir.practice import VISITS, Upstream, fhir_world, file_text
-from tests.world import World, book, confirmed, page_through, patient_id, slots
+from tests.support.world import World, book, confirmed, page_through, patient_id, slots
 
 
 async def test_an_agent_books_in_a_fhir_server(fhir: World, upstream: Upstream) -> None:

@@ -16,7 +16,7 @@ from tests.fhir.calls import SEARCH, ZAPHOD, search
 from tests.fhir.door import Answer, Request
 from tests.fhir.fake import statement
 from tests.fhir.practice import Upstream, fhir_world, forgive
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 Resource = dict[str, Any]
 

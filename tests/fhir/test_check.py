@@ -13,7 +13,7 @@ from tests.fhir.door import Answer, Door, Request
 from tests.fhir.fake import Fake
 from tests.fhir.practice import Upstream, file_text
 from tests.store.embedded_processes import copy_of
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from frontdesk.systems.fhir.writing import steps
 from tests.fhir.calls import CHEN, ZAPHOD, booking, challenged
 from tests.fhir.door import Answer, Backend, Fault, Request
 from tests.fhir.practice import Upstream, forgive, settle
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 
 class Contended:

@@ -12,8 +12,8 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.fhir.calls import CHEN, booking, challenged
 from tests.fhir.door import Answer, Backend, Request
 from tests.fhir.practice import Upstream, fhir_world
-from tests.shared_database import new_database, opened
-from tests.world import World, book, patient_id, slots
+from tests.support.shared_database import new_database, opened
+from tests.support.world import World, book, patient_id, slots
 
 
 class Meeting:

@@ -10,7 +10,7 @@ from tests.fhir.calls import CHEN, booking, challenged
 from tests.fhir.door import Answer, Backend, Door, Request
 from tests.fhir.practice import Upstream, opened
 from tests.fhir.proposing import Proposing
-from tests.world import World, confirmed, slots
+from tests.support.world import World, confirmed, slots
 
 Resource = dict[str, Any]
 Way = Callable[[Upstream], Awaitable[list[Resource]]]  # returns what it stored

@@ -17,8 +17,8 @@ from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import Request
 from tests.fhir.misbehaving import lose_answers
 from tests.fhir.practice import Upstream, settle
+from tests.support.world import World, book, confirmed, patient_id, slots
 from tests.webhooks.receiver import Receiver, receiving
-from tests.world import World, book, confirmed, patient_id, slots
 
 PRACTICE = 1
 SECRET_KEY = "a secret key of the tests that is long enough"

@@ -1,7 +1,7 @@
 """A calendar that others keep has no versions: nothing that was read from it is ever given again."""
 
 from tests.fhir.practice import Upstream
-from tests.world import World, slots
+from tests.support.world import World, slots
 
 
 async def test_what_the_staff_changes_upstream_shows_in_the_next_search(fhir: World, upstream: Upstream) -> None:

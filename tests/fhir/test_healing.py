@@ -11,7 +11,7 @@ from frontdesk.systems.fhir.writing.reconciler import PAUSE_SECONDS
 from tests.fhir.calls import CHEN, booking, challenged, search
 from tests.fhir.door import Fault, Request
 from tests.fhir.practice import Upstream, UsageBucket, forgive
-from tests.world import World, book, patient_id, slots
+from tests.support.world import World, book, patient_id, slots
 
 OUTAGE_SECONDS, HEALED_SECONDS = 300, 15
 MOST_REQUESTS = OUTAGE_SECONDS // 6

@@ -22,7 +22,7 @@ from tests.fhir.misbehaving import (
     nothing_after_a_write,
 )
 from tests.fhir.practice import Upstream, settle, unmap
-from tests.world import World, book, confirmed, slots
+from tests.support.world import World, book, confirmed, slots
 
 
 async def test_an_earlier_attempt_that_arrives_late_is_found_and_not_doubled(fhir: World, upstream: Upstream) -> None:

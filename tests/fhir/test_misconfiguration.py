@@ -12,7 +12,7 @@ from tests.console.signing_in import signed_in
 from tests.fhir.calls import SEARCH, booking, challenged, search
 from tests.fhir.door import Answer, Request
 from tests.fhir.practice import Upstream
-from tests.world import World
+from tests.support.world import World
 
 REFUSED = b'{"resourceType": "OperationOutcome", "issue": [{"severity": "error", "diagnostics": "no access to Ada"}]}'
 WAYS = {

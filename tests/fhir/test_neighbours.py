@@ -16,8 +16,8 @@ from frontdesk.store.practices import import_practice, practice_id_of
 from tests.fhir.calls import ZAPHOD, booking, challenged, search
 from tests.fhir.misbehaving import lose_answers
 from tests.fhir.practice import Upstream, file_text, give
-from tests.running import running
-from tests.world import PRACTICE, World, book
+from tests.support.running import running
+from tests.support.world import PRACTICE, World, book
 
 EVERYBODY = 60  # more than all that one practice may have under way
 

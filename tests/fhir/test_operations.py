@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.operations import OPERATIONS
 from tests.fhir.calls import SEARCH, ZAPHOD, booking
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "0199", "dob": "1985-12-10"}
 

@@ -16,8 +16,8 @@ from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.fake import Fake
 from tests.fhir.misbehaving import Gathering, IgnoringIdentifiers, lose_answers
 from tests.fhir.practice import Upstream, fhir_world, forgive, give, settle
-from tests.running import running
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.running import running
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 
 @pytest.mark.parametrize("fault", ["delay", "drip", "cut_before", "half", "garbage", "error_before", "gateway", "busy"])

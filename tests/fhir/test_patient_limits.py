@@ -1,7 +1,7 @@
 """Limits on reading patients hold where the patients are in a FHIR server, too."""
 
 from frontdesk.access.clients.records import PatientAccess
-from tests.world import World, book, page_through, patient_id, slots
+from tests.support.world import World, book, page_through, patient_id, slots
 
 
 async def test_only_known_patients_are_seen_listed_and_booked(fhir: World) -> None:

@@ -11,7 +11,7 @@ from tests.cli.in_process import Command, command
 from tests.console.filled_forms import send
 from tests.console.signing_in import signed_in
 from tests.fhir.practice import VISITS, Upstream, file_text, forgive
-from tests.world import NOW, World, book, stored_directory
+from tests.support.world import NOW, World, book, stored_directory
 
 __all__ = ["command"]
 

@@ -14,7 +14,7 @@ from tests.fhir.misbehaving import IgnoringIdentifiers
 from tests.fhir.practice import Upstream, opened, settle, unmap
 from tests.fhir.proposing import FOLLOW_UP, LONG_FOLLOW_UP
 from tests.fhir.test_double_booking import MOST_REQUESTS, Clinic
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 NINE, TEN = "2026-11-16T14:00:00Z", "2026-11-16T15:00:00Z"  # Monday, in New York
 

@@ -10,7 +10,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
 from frontdesk.systems.fhir.records import Records
 from tests.fhir.practice import file_text
-from tests.world import NOW
+from tests.support.world import NOW
 
 PLANS = {
     "as the planner likes": "",

@@ -10,7 +10,7 @@ from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import Answer, Request
 from tests.fhir.misbehaving import Refusing
 from tests.fhir.practice import Upstream
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 RULE = "A rule of the practice's scheduling system does not allow this."
 QUOTED = "Ada Q. LOVELACE (10 Dec 1985, MRN 4711, 555-0199) has an HIV test in the slot of Grace Hopper"

@@ -7,7 +7,7 @@ import pytest
 from tests.fhir.calls import booking, challenged, search
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.practice import Upstream, opened
-from tests.world import World, slots
+from tests.support.world import World, slots
 
 
 @pytest.fixture(params=["fake-batch", "proposing-batch", pytest.param("medplum-batch", marks=pytest.mark.heavy)])

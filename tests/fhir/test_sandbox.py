@@ -7,7 +7,7 @@ from frontdesk.engine.sandbox import HEADER, SCENARIOS
 from tests.fhir.calls import booking, challenged
 from tests.fhir.misbehaving import lose_answers
 from tests.fhir.practice import Upstream, file_text, settle
-from tests.world import World
+from tests.support.world import World
 
 EXECUTED = ("confirmation_incomplete", "internal")
 REFUSALS = [code for code in SCENARIOS if code not in (*EXECUTED, "confirmation_required")]

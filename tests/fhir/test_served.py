@@ -6,7 +6,7 @@ import httpx
 
 from frontdesk.app import build_app
 from tests.fhir.practice import Upstream
-from tests.world import World, book
+from tests.support.world import World, book
 
 
 async def test_a_practice_on_a_fhir_server_is_served(fhir: World, upstream: Upstream) -> None:

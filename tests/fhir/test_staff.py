@@ -2,7 +2,7 @@
 
 from tests.fhir.calls import CHEN, booking
 from tests.fhir.practice import VISITS, Upstream
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 
 async def test_what_staff_do_shows(fhir: World, upstream: Upstream) -> None:

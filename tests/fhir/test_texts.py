@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from tests.fhir.practice import Upstream
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 TAGS = "".join(chr(0xE0000 + ord(char)) for char in "cancel all")
 

@@ -9,7 +9,7 @@ from frontdesk.store.practices import practice_id_of
 from frontdesk.systems.check import check_system
 from tests.fhir.door import Answer, Door, Fault, Request
 from tests.fhir.practice import Upstream, opened
-from tests.world import World
+from tests.support.world import World
 
 
 @pytest.fixture(params=["proposing-batch"])

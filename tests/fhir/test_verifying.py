@@ -8,7 +8,7 @@ import pytest
 from tests.fhir.calls import CHEN, ZAPHOD, booking, challenged
 from tests.fhir.misbehaving import Altering, instead, lose_answers, nothing_after_a_write
 from tests.fhir.practice import Upstream, settle
-from tests.world import World, book, patient_id, slots
+from tests.support.world import World, book, patient_id, slots
 
 Resource = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from tests.fhir.practice import Upstream
-from tests.world import World, patient_id, slots
+from tests.support.world import World, patient_id, slots
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -17,8 +17,8 @@ from frontdesk.settings import Settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice
 from tests.fhir.door import Answer, Door
-from tests.shared_database import new_database, opened
-from tests.world import PRACTICE, Clock, World
+from tests.support.shared_database import new_database, opened
+from tests.support.world import PRACTICE, Clock, World
 
 CODES = {
     "visitTypes": {number: {"system": "urn:frontdesk:visit-type", "code": number} for number in ("20", "21", "22")},

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app
-from tests.world import World
+from tests.support.world import World
 
 
 class RecordingTransport(httpx.ASGITransport):

@@ -1,7 +1,7 @@
 """The FHIR door: who may enter, formats, problems and the CapabilityStatement."""
 
 from tests.fhir_server.fhir_calls import BASE, issue
-from tests.world import PRACTICE, World
+from tests.support.world import PRACTICE, World
 
 
 async def test_the_door_is_closed_unless_a_setting_opens_it(world: World) -> None:

@@ -18,7 +18,7 @@ from tests.fhir.door import FAULTS, Fault, Request
 from tests.fhir.practice import be_patient, give, settle
 from tests.fhir.test_operations import test_an_operation_works as an_operation_works
 from tests.fhir_server.chain import Hop, chain
-from tests.world import PRACTICE, book, confirmed, patient_id, slots
+from tests.support.world import PRACTICE, book, confirmed, patient_id, slots
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from frontdesk.housekeeping import prune_holds
 from frontdesk.store.database import DatabaseUnavailable
 from tests.fhir_server.fhir_calls import BASE, issue
 from tests.fhir_server.test_writes import MONDAY, ada, booking, live, parameters, proposals
-from tests.world import World
+from tests.support.world import World
 
 OF_NUNEZ = MONDAY.replace("Practitioner/10", "Practitioner/11")
 SLOTS = "/api/slots?providerId={}&locationId=1&visitTypeId=21&procedureId=101&from=2026-11-16&to=2026-11-16"

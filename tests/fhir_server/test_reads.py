@@ -3,7 +3,7 @@
 from frontdesk.access.clients.records import PatientAccess
 from tests.doors.rest_calls import log_lines
 from tests.fhir_server.fhir_calls import BASE, bundle, every_page, ids, issue, resources
-from tests.world import PRACTICE, World, book, patient_id
+from tests.support.world import PRACTICE, World, book, patient_id
 
 ADA = "given=Ada&family=Lovelace&phone=5550100199&birthdate=1985-12-10"
 

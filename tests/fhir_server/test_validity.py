@@ -8,7 +8,7 @@ import pytest
 from tests.fhir_server import test_door, test_holds, test_reads, test_writes
 from tests.fhir_server.conftest import RecordingTransport
 from tests.fhir_server.validator import Validator
-from tests.world import World
+from tests.support.world import World
 
 pytestmark = pytest.mark.heavy
 VISITS = [

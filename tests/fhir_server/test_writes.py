@@ -10,7 +10,7 @@ import pytest
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.served import SERVED
 from tests.fhir_server.fhir_calls import BASE, issue, resources
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 FOLLOW_UP = "visit-type=urn:frontdesk:procedure%7C101"
 MONDAY = f"{BASE}/Appointment/$find?start=2026-11-16&end=2026-11-16&practitioner=Practitioner/10&{FOLLOW_UP}"

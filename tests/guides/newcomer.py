@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from tests.accounts import SAME_ACCOUNT
 from tests.crash.harness import Clinic
+from tests.support.accounts import SAME_ACCOUNT
 
 ROOT = Path(__file__).parents[2]
 METRICS_TOKEN = "metrics-token-of-the-guides"

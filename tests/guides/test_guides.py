@@ -12,8 +12,8 @@ from frontdesk.practice_file import parse
 from tests.crash.harness import Clinic
 from tests.doors.test_pages import POLICY, Page, page
 from tests.guides.newcomer import paste, script_of, snippets, start_demo
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

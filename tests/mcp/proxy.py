@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from frontdesk.doors.mcp.elicitation import CONFIRM
-from tests.listening import listening
+from tests.support.listening import listening
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _QUESTION = b'"inputRequests":{"%s":'

@@ -22,9 +22,9 @@ from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
-from tests.ports import free_port
-from tests.world import PRACTICE
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
+from tests.support.world import PRACTICE
 
 START_SECONDS = 90.0
 

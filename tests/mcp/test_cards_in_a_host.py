@@ -14,7 +14,7 @@ from tests.doors.test_elicitation import booked, booking
 from tests.engine.test_consent import demand, recorded
 from tests.mcp.consenting import chromium
 from tests.mcp.node_clients import NodeClients
-from tests.world import MONDAY, World
+from tests.support.world import MONDAY, World
 
 pytestmark = pytest.mark.heavy
 

@@ -15,7 +15,7 @@ import pytest
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.proxy import Equivalent, authorizing_proxy
 from tests.mcp.served import Served
-from tests.world import patient_id
+from tests.support.world import patient_id
 
 pytestmark = pytest.mark.heavy
 

@@ -13,7 +13,7 @@ from tests.mcp.consenting import PersonWithPasskey, chromium, person, run_with
 from tests.mcp.json_rpc import json_rpc
 from tests.mcp.node_clients import NodeClients
 from tests.mcp.served import Served, serving_here
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
 

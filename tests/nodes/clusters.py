@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from frontdesk.store.embedded.account import account_for, binaries_for
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.ports import free_port
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",

@@ -17,7 +17,7 @@ import httpx
 import yaml
 
 from frontdesk.store.embedded.account import account_for
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 FILES = Path(__file__).parents[2] / "deploy" / "patroni"
 PASSWORD = "CHANGE-ME-1"

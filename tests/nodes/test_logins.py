@@ -18,8 +18,8 @@ import frontdesk.doors.docs
 from frontdesk.store.embedded.account import wheel_binaries
 from tests.crash.harness import Clinic, Ledger, book_for_ever, check_stored, find_patients, get_token, resend
 from tests.nodes.clusters import Cluster
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.ports import free_port
 
 GUIDE = Path(frontdesk.doors.docs.__file__).parent / "guides" / "operating.md"
 PREPARING, POOLED, BACKUP = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)

@@ -15,7 +15,7 @@ from frontdesk.store.embedded.server import OWNER_ROLE
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.load import booking_load
 from tests.nodes.proxy import DRAIN_SECONDS, Proxy
-from tests.previous_release import NOT_IN_HISTORY, ROOT, build_wheel, unpack_previous_release
+from tests.support.previous_release import NOT_IN_HISTORY, ROOT, build_wheel, unpack_previous_release
 
 NEXT = "99.0.0"
 EXPAND = "ALTER TABLE appointment ADD COLUMN added text NOT NULL DEFAULT '';\nCREATE TABLE leftover (id integer);\n"

@@ -7,7 +7,7 @@ import httpx
 
 from frontdesk.domain.local_time import minute_of
 from frontdesk.store.practices import practice_id_of
-from tests.world import PRACTICE, World, slots
+from tests.support.world import PRACTICE, World, slots
 
 HARBOR = PRACTICE.replace("SLUG", "harbor")
 QUERY = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from tests.world import MONDAY, World, book, page_through, patient_id, rules, slots
+from tests.support.world import MONDAY, World, book, page_through, patient_id, rules, slots
 
 # Two coasts, open around the hours when it is already tomorrow on one of them.
 COASTS = """

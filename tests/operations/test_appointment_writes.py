@@ -10,7 +10,7 @@ from frontdesk.domain.local_time import minute_of
 from frontdesk.systems.native.system import NativeSystem
 from frontdesk.systems.port import Outcome
 from tests.doors.mcp_speech import call
-from tests.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
+from tests.support.world import MONDAY, PRACTICE, World, book, confirmed, patient_id, slots
 
 
 async def _book(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
@@ -302,7 +302,7 @@ async def test_a_directory_change_between_the_phases_is_noticed(world: World) ->
     """Hours shrink after the challenge: the confirmed booking is judged by the new ones."""
     from frontdesk.practice_file import parse
     from frontdesk.store.practices import import_practice
-    from tests.world import PRACTICE
+    from tests.support.world import PRACTICE
 
     agent = await world.client()
     body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}

@@ -2,7 +2,7 @@
 
 import itertools
 
-from tests.world import World, page_through, rules
+from tests.support.world import World, page_through, rules
 
 LISTS = ("/api/locations", "/api/providers", "/api/visit-types", "/api/visit-types/21/procedures")
 

@@ -1,7 +1,7 @@
 """The practice and its directory: records, name filters and pruning."""
 
 from frontdesk.operations import OPERATIONS
-from tests.world import PRACTICE, World, book, rules
+from tests.support.world import PRACTICE, World, book, rules
 
 LISTS = ("/api/locations", "/api/providers", "/api/visit-types", "/api/visit-types/21/procedures")
 

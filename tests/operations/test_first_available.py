@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.operations.slot_searches import FIRST, HARBOR
-from tests.world import World, rules
+from tests.support.world import World, rules
 
 
 async def test_the_earliest_slots_of_every_provider_and_location_come_first(world: World) -> None:

@@ -13,8 +13,8 @@ from frontdesk.domain.names import digits
 from frontdesk.domain.patients import same_phone
 from frontdesk.store.database import SERVICE_ROLE, session_settings
 from frontdesk.store.practices import practice_id_of
-from tests.shared_database import as_superuser
-from tests.world import World, patient_id, rules
+from tests.support.shared_database import as_superuser
+from tests.support.world import World, patient_id, rules
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "phone": "+1 555 010 0199", "dob": "1985-12-10"}
 GRACE = {"firstName": "Grace", "lastName": "Hopper", "phone": "+1 555 010 0142", "dob": "1986-12-09"}

@@ -10,7 +10,7 @@ import pytest
 from frontdesk.systems.changes import Change
 from frontdesk.systems.native.system import NativeSystem
 from tests.doors.mcp_speech import call
-from tests.world import World, confirmed, patient_id
+from tests.support.world import World, confirmed, patient_id
 
 MARY = {"firstName": "Mary", "lastName": "Seacole", "phone": "+1 555 010 0111", "dob": "1980-05-14"}
 

@@ -14,7 +14,7 @@ from frontdesk.engine.arguments import Arguments, read
 from frontdesk.operations import EXTENSIONS, GROUPS, OPERATIONS, Operation
 from frontdesk.operations._records import Record
 from frontdesk.operations._schemas import plain_schema
-from tests.world import NOW
+from tests.support.world import NOW
 
 # name, method, path, scope, kind, status of success
 TABLE = """

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from tests.operations.slot_searches import FIRST, HARBOR, QUERY, search, starts
-from tests.world import World, page_through, patient_id, rules, slots
+from tests.support.world import World, page_through, patient_id, rules, slots
 
 
 async def test_a_slot_has_the_seven_specified_fields(world: World) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.operations.slot_searches import HARBOR, QUERY, minute, slot_ids_at
-from tests.world import MONDAY, World, book, page_through, patient_id, slots
+from tests.support.world import MONDAY, World, book, page_through, patient_id, slots
 
 
 async def test_one_slot_is_read_with_its_names(world: World) -> None:

@@ -3,7 +3,7 @@
 import httpx
 
 from tests.operations.slot_searches import QUERY, search
-from tests.world import World, rules
+from tests.support.world import World, rules
 
 
 async def test_a_search_needs_four_ids_and_a_window(world: World) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontdesk.practice_file import Fault, PracticeFileError, parse
 from frontdesk.practice_file.reading import MAX_BYTES, read
-from tests.properties import examples
+from tests.support.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 PRACTICE = "practice: {slug: demo, name: Demo, timeZone: America/New_York}\n"

@@ -16,7 +16,7 @@ from frontdesk.practice_file.schema import generate_schema
 from tests.fhir.practice import file_text
 from tests.practice_file import reference
 from tests.practice_file.reference import schema_violations
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 NEW = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.practice_file.fields import LARGEST_PATIENT_NUMBER
 from frontdesk.practice_file.model import ConsentPart
 from tests.practice_file.reference import schema_violations
-from tests.properties import examples
+from tests.support.properties import examples
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 

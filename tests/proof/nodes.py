@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 
 import frontdesk
-from tests.accounts import SAME_ACCOUNT
 from tests.crash.harness import stop_group
-from tests.ports import free_port
+from tests.support.accounts import SAME_ACCOUNT
+from tests.support.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 SOURCES = Path(frontdesk.__file__).parents[1]

@@ -16,7 +16,6 @@ from frontdesk.app import build_service
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.migrate import migrate
-from tests.previous_release import FIRST_WITH_HOLDS, NOT_IN_HISTORY, unpack_previous_release
 from tests.proof.facts import Findings
 from tests.proof.nemeses import Nemeses
 from tests.proof.nodes import SECRET_KEY, WORKERS, Node, clock_library
@@ -24,6 +23,7 @@ from tests.proof.postgres import Pair, small_disk
 from tests.proof.run import Proof
 from tests.proof.upstream import FhirPractice
 from tests.proof.workload import Capped
+from tests.support.previous_release import FIRST_WITH_HOLDS, NOT_IN_HISTORY, unpack_previous_release
 from tests.webhooks.receiver import receiving
 
 NODES = 2

@@ -19,7 +19,7 @@ from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from frontdesk.store.migrate import migrate
 from tests.proof.soak_load import HISTORY, Load
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import SERVICE_ROLE, opened
+from tests.support.shared_database import SERVICE_ROLE, opened
 
 WINDOWS = 12
 _WARM_UP = 3  # windows in which caches fill

@@ -23,7 +23,7 @@ from frontdesk.store.migrate import migrate
 from tests.proof.facts import Findings
 from tests.proof.recorder import Offset
 from tests.proof.run import Proof
-from tests.shared_database import as_owner
+from tests.support.shared_database import as_owner
 from tests.webhooks.receiver import receiving
 
 _RECEIVER_SECONDS = 0.02

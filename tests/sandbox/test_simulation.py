@@ -10,7 +10,7 @@ import pytest
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
 from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS
 from frontdesk.housekeeping import prune_intents
-from tests.world import PRACTICE, World, patient_id, rules, slots
+from tests.support.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
 BEFORE_READING = [code for code, scenario in SCENARIOS.items() if scenario.moment == "before reading"]

@@ -8,8 +8,8 @@ import pytest
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
 from frontdesk.engine.sandbox import HEADER, META_KEY
 from tests.doors.mcp_speech import EVERY, framed, headers, request
-from tests.shared_database import world_of_a_module
-from tests.world import PRACTICE, World, patient_id, slots
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import PRACTICE, World, patient_id, slots
 
 world = world_of_a_module
 

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import as_owner, new_database, opened
+from tests.support.shared_database import as_owner, new_database, opened
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,9 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.accounts import NO_DRAIN, SAME_ACCOUNT
-from tests.ports import free_port
-from tests.world import PRACTICE
+from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
+from tests.support.ports import free_port
+from tests.support.world import PRACTICE
 
 PRACTICES = ("harbor", "other")
 

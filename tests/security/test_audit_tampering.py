@@ -13,7 +13,7 @@ from frontdesk.audit.heads import AuditHeads, Head
 from frontdesk.audit.trail import chain_hash, seal
 from frontdesk.audit.verify import ChainReport, verify_chain
 from tests.cli.in_process import Command, command
-from tests.world import World, book, patient_id
+from tests.support.world import World, book, patient_id
 
 __all__ = ["command"]
 

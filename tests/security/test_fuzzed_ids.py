@@ -16,8 +16,8 @@ import pytest
 
 from frontdesk.app import build_app
 from tests.security.two_practices import WINDOW, Side, arguments, attacker, victim
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 URL_SAFE = string.ascii_letters + string.digits + "-_"
 STRANGE = [

@@ -24,8 +24,8 @@ from tests.security.two_practices import (
     call_tool,
     victim,
 )
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 UNKNOWN = {
     "patientId": "pat_" + "0" * 22,

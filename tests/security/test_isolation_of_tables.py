@@ -9,8 +9,8 @@ import pytest
 from frontdesk.store.database import SERVICE_ROLE, session_settings, set_practice
 from tests.citus.cluster import named_address
 from tests.security.two_practices import attacker, victim
-from tests.shared_database import as_owner, world_of_a_module
-from tests.world import World
+from tests.support.shared_database import as_owner, world_of_a_module
+from tests.support.world import World
 
 SOMETHING = {
     "text": "'something'",

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import PatientAccess
-from tests.world import PRACTICE, World, book, confirmed, page_through, patient_id, slots
+from tests.support.world import PRACTICE, World, book, confirmed, page_through, patient_id, slots
 
 KNOWN_ONLY = PatientAccess(known_patients_only=True)
 NOBODY = "pat_0123456789ABCDEFGHIJKL"

@@ -15,7 +15,7 @@ from frontdesk.access.clients.records import change_client
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
-from tests.shared_database import as_owner, new_database, opened
+from tests.support.shared_database import as_owner, new_database, opened
 
 
 async def burst(url: str, token: str, calls: int) -> Counter[int]:

@@ -7,7 +7,7 @@ import httpx
 
 from frontdesk.access.clients.records import PatientAccess
 from tests.security.test_patient_budget import events, second_node
-from tests.world import PRACTICE, World, confirmed, patient_id
+from tests.support.world import PRACTICE, World, confirmed, patient_id
 
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10"}
 

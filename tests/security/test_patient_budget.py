@@ -11,8 +11,8 @@ import orjson
 from frontdesk.access.clients.records import PatientAccess
 from frontdesk.app import build_app, build_service
 from tests.doors.mcp_speech import framed, send
-from tests.shared_database import opened
-from tests.world import MONDAY, PRACTICE, World, book, page_through, patient_id, slots
+from tests.support.shared_database import opened
+from tests.support.world import MONDAY, PRACTICE, World, book, page_through, patient_id, slots
 
 PATIENTS = 100
 

@@ -20,11 +20,11 @@ import pytest
 from frontdesk.cli import main
 from frontdesk.store.database import session_settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from tests.accounts import SAME_ACCOUNT
-from tests.otlp_receiver import Collector, collecting
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
-from tests.shared_database import as_owner, new_database, opened
+from tests.support.accounts import SAME_ACCOUNT
+from tests.support.otlp_receiver import Collector, collecting
+from tests.support.shared_database import as_owner, new_database, opened
 
 PERSON = {
     "firstName": "Xqzwvkjhpyfirst",

@@ -12,7 +12,7 @@ from frontdesk.doors.mcp.instructions import INSTRUCTIONS
 from frontdesk.store.database import session_settings
 from frontdesk.store.migrate import this_release
 from tests.doors.mcp_speech import call
-from tests.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 MARY: dict[str, Any] = {"firstName": "Mary", "lastName": "Seacole", "phone": "+1 555 010 0111", "dob": "1980-05-14"}
 # Read by models, seen by nobody: tag characters, and a variation selector for each byte.

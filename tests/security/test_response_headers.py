@@ -5,8 +5,8 @@ import pytest
 
 from frontdesk.operations import OPERATIONS
 from tests.security.two_practices import Side, arguments, attacker, call, call_tool
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 PAGES = ("/docs", "/errors.html")
 PUBLIC = (

@@ -19,7 +19,7 @@ from frontdesk.access.keys.ring import PURPOSES, KeyRing
 from frontdesk.settings import Settings
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 NEW = "a new secret key that is long enough to be one"
 

@@ -31,8 +31,8 @@ from tests.security.two_practices import (
     call_tool,
     victim,
 )
-from tests.shared_database import as_owner, patient_statements, shared_world
-from tests.world import World
+from tests.support.shared_database import as_owner, patient_statements, shared_world
+from tests.support.world import World
 
 RECORD_ID = re.compile(r"(?:pat|apt)_[0-9A-Za-z]{22}")
 OVERHEARD = {

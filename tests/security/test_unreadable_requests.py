@@ -12,8 +12,8 @@ import pytest
 
 from frontdesk.app import build_app, build_service
 from frontdesk.console.cookies import CHOICE, IDENTITY, SESSION, SIGN_IN
-from tests.shared_database import world_of_a_module
-from tests.world import World
+from tests.support.shared_database import world_of_a_module
+from tests.support.world import World
 
 world = world_of_a_module
 

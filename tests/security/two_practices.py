@@ -10,7 +10,7 @@ from frontdesk.audit.trail import seal
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
-from tests.world import MONDAY, World, confirmed
+from tests.support.world import MONDAY, World, confirmed
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 

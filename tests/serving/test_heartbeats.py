@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from frontdesk.serving.heartbeats import HUNG_SECONDS, Heartbeats
-from tests.accounts import NO_DRAIN
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.accounts import NO_DRAIN
+from tests.support.ports import free_port
 
 _SUPERVISOR = """
 import sys

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from tests.ports import free_port
 from tests.store.embedded_processes import wait_until
+from tests.support.ports import free_port
 
 _APP = """
 import asyncio

@@ -27,12 +27,12 @@ from frontdesk.serving.address import ServingError
 from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
-from tests.accounts import NO_DRAIN
-from tests.ports import free_port
 from tests.security.raw_wire import next_answer
 from tests.serving.authority import Authority
 from tests.serving.test_connection import until
 from tests.store.embedded_processes import wait_until
+from tests.support.accounts import NO_DRAIN
+from tests.support.ports import free_port
 
 APP = """
 async def app(scope, receive, send):

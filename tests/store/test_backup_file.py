@@ -25,7 +25,7 @@ from frontdesk.store.embedded.backup_file import Backup, BackupKeys, Manifest, o
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.embedded.table_data import BackupError, Content, copy_in
 from frontdesk.store.migrate import Release, migrate, this_release
-from tests.shared_database import as_owner, new_database
+from tests.support.shared_database import as_owner, new_database
 
 SECRET = "the secret key of the service that made the backup"
 Members = dict[str, bytes]

@@ -17,7 +17,7 @@ import pytest
 from frontdesk.store import database as store
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown, PartUnavailable
 from frontdesk.store.hosts import Hosts
-from tests.shared_database import dsn_of_a_new_database, newly_opened_database
+from tests.support.shared_database import dsn_of_a_new_database, newly_opened_database
 
 database_dsn, database = dsn_of_a_new_database, newly_opened_database
 

@@ -6,7 +6,7 @@ from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.practices import import_practice
-from tests.world import NOW, PRACTICE
+from tests.support.world import NOW, PRACTICE
 
 
 async def _practices(database: Database, count: int) -> list[int]:

@@ -15,7 +15,7 @@ from frontdesk.store import hosts as hosts_module
 from frontdesk.store import migrate
 from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts, addresses
-from tests.listening import listening
+from tests.support.listening import listening
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from frontdesk.audit.trail import AuditContext
 from frontdesk.practice_file.contents import PatientRecord
 from frontdesk.store.practices import save_patients
 from frontdesk.systems.native.upcoming import cancel_appointments
-from tests.shared_database import dsn_of_a_new_database, newly_opened_database
-from tests.world import World, book
+from tests.support.shared_database import dsn_of_a_new_database, newly_opened_database
+from tests.support.world import World, book
 
 database_dsn = dsn_of_a_new_database
 database = newly_opened_database

@@ -9,8 +9,8 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from tests.shared_database import as_superuser
-from tests.world import NOW
+from tests.support.shared_database import as_superuser
+from tests.support.world import NOW
 
 KNOWN, NEW = 7001, 7002  # practices
 MANY, WANTED = 2000, 300  # records of each practice, and those that are asked for

@@ -12,7 +12,7 @@ import pytest
 from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener, notify
-from tests.running import running
+from tests.support.running import running
 
 PATIENCE = 30
 

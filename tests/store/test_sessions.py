@@ -5,7 +5,7 @@ import pytest
 
 from frontdesk.store.database import SERVICE_ROLE, Database, DatabaseUnavailable, session_settings
 from frontdesk.store.sessions import SessionRefused, check_session
-from tests.shared_database import as_owner, as_superuser
+from tests.support.shared_database import as_owner, as_superuser
 
 EXPECTED = session_settings(SERVICE_ROLE)
 

@@ -9,8 +9,8 @@ import pytest
 from frontdesk.store.database import Database
 from frontdesk.store.practices import practice_id_of
 from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
+from tests.support.world import World, build_world
 from tests.systems.desk import Desk
-from tests.world import World, build_world
 
 
 @pytest.fixture(autouse=True)

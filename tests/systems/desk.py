@@ -13,7 +13,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book, ChangeStatus, Reschedule
 from frontdesk.systems.port import Intent, Outcome, SchedulingSystem, SlotQuery, WriteRecord
-from tests.world import MONDAY, World
+from tests.support.world import MONDAY, World
 
 FOLLOW_UP, LONG_FOLLOW_UP, FLU_SHOT, EXAM = (21, 101), (21, 102), (22, 103), (20, 100)
 NINE = minute_of(datetime(2026, 11, 16, 14, tzinfo=UTC))  # nine o'clock on Monday at the location

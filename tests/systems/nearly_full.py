@@ -23,7 +23,7 @@ from frontdesk.store.practices import import_practice
 from frontdesk.systems.native import NativeSystem
 from frontdesk.systems.port import SlotQuery
 from tests.domain.open_times import free_lane
-from tests.world import World
+from tests.support.world import World
 
 ZONES = ("America/New_York", "Pacific/Auckland", "Pacific/Honolulu", "Europe/London")
 NOBODY = Busy((), (), ())

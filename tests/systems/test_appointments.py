@@ -12,8 +12,8 @@ from frontdesk.domain.ids import APPOINTMENT_ID, new_appointment_id, new_patient
 from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import AppointmentFilter
+from tests.support.world import MONDAY, NOW
 from tests.systems.desk import EXAM, FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, ref
-from tests.world import MONDAY, NOW
 
 
 async def test_a_booking_takes_the_slot_and_can_be_read(desk: Desk) -> None:

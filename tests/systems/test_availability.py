@@ -8,8 +8,8 @@ import pytest
 
 from frontdesk.domain.local_time import minute_of
 from frontdesk.systems.port import Capability
+from tests.support.world import MONDAY
 from tests.systems.desk import FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, query, ref
-from tests.world import MONDAY
 
 
 async def test_it_says_what_it_is_and_can_do(desk: Desk) -> None:

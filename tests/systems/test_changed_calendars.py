@@ -17,8 +17,8 @@ from frontdesk.systems.native.calendar_cache import CalendarCache, CalendarRange
 from frontdesk.systems.native.opening_times import ProviderOffers
 from frontdesk.systems.port import SlotQuery
 from tests.domain.open_times import free_lane
+from tests.support.world import World
 from tests.systems.nearly_full import EPOCH, VISITS, NearlyFull, as_busy
-from tests.world import World
 
 ANY_VISIT = SlotQuery(20, VISITS[0].id, None, None, None, None)
 MORE_THAN_ON_RECORD = 12

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_times_out_of_order_are_refused(insert: Any, start: str, end: str,
 
 async def test_a_booking_by_sql_between_check_and_commit_is_a_taken_slot(world: World, insert: Any) -> None:
     """A writer that locks no provider is still met by the constraint, and the caller gets the documented answer."""
-    from tests.world import slots
+    from tests.support.world import slots
 
     integration = await world.client(grant="integration")
     slot = (await slots(integration))[0]

@@ -3,8 +3,8 @@
 import pytest
 
 from frontdesk.systems.native.calendar_cache import CalendarCache
+from tests.support.world import World
 from tests.systems.nearly_full import NearlyFull
-from tests.world import World
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(2, 12))])

@@ -5,8 +5,8 @@ from random import Random
 
 from frontdesk.domain.local_time import instant_at
 from frontdesk.systems.port import AppointmentFilter, AppointmentPosition
+from tests.support.world import MONDAY
 from tests.systems.desk import NINE, Desk
-from tests.world import MONDAY
 
 DAY = 24 * 60
 STARTS = [NINE + day * DAY + quarter * 15 for day in range(5) for quarter in range(12)]

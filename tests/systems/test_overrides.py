@@ -12,8 +12,8 @@ from frontdesk.domain.patients import Patient
 from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book, ChangeStatus, Override, Reschedule
 from frontdesk.systems.port import Outcome
+from tests.support.world import World
 from tests.systems.desk import NINE, Desk, intent, ref
-from tests.world import World
 
 SEVEN = NINE - 120
 

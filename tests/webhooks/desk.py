@@ -14,7 +14,7 @@ from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.world import PRACTICE, Clock
+from tests.support.world import PRACTICE, Clock
 
 SECRET_KEY = "a secret key of the tests that is long enough"
 

@@ -8,7 +8,7 @@ from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database
-from tests.running import running
+from tests.support.running import running
 from tests.webhooks.desk import SECRET_KEY
 
 

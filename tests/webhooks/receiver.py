@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.listening import listening
+from tests.support.listening import listening
 
 
 @dataclass(frozen=True)

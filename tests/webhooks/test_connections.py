@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from frontdesk.outbound.webhooks.sender import Sender
-from tests.listening import listening
+from tests.support.listening import listening
 from tests.webhooks.test_targets import resolving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -15,7 +15,7 @@ from frontdesk.audit.verify import verify_chain
 from frontdesk.housekeeping import prune_deliveries
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import pause_endpoint, resume_endpoint
-from tests.running import running
+from tests.support.running import running
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver, receiving
 

@@ -18,7 +18,7 @@ from frontdesk.outbound.feeds import FeedError, add_feed, list_feeds, revoke_fee
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import practice_id_of
 from tests.console.signing_in import browser_at
-from tests.world import World, book, confirmed, slots
+from tests.support.world import World, book, confirmed, slots
 
 NEW_YORK = ZoneInfo("America/New_York")
 

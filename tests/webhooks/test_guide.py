@@ -12,7 +12,7 @@ from standardwebhooks import WebhookVerificationError
 
 from frontdesk.outbound.webhooks.deliveries import replay
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
-from tests.ports import free_port
+from tests.support.ports import free_port
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 

@@ -18,7 +18,7 @@ from frontdesk.host_lookups import HostLookups
 from frontdesk.outbound.targets import TargetError, addresses_of, parse_target
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.settings import SettingsError, load_settings
-from tests.listening import listening
+from tests.support.listening import listening
 from tests.webhooks.desk import Desk
 from tests.webhooks.receiver import Receiver
 

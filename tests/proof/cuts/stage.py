@@ -15,8 +15,8 @@ import httpx
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.proof.cuts.proxy import Fault, Proxy, postgres_proxy
 from tests.proof.cuts.writes import LOST, WRITES, Marks, Reply, Write, over_mcp, over_rest
-from tests.shared_database import as_superuser, new_database, opened
-from tests.world import World, build_world, open_world
+from tests.support.shared_database import as_superuser, new_database, opened
+from tests.support.world import World, build_world, open_world
 
 WAYS = ("challenge", "confirmation", "key", "plain")
 DOORS = {"rest": over_rest, "mcp": over_mcp}

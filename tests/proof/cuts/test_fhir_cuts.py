@@ -15,8 +15,8 @@ from tests.fhir.writes import WRITES, Scene, nothing_is_left_over
 from tests.proof.cuts.proxy import Fault, Proxy, http_proxy
 from tests.proof.cuts.stage import CUT_EVERY, MOST_MESSAGES, UNKNOWN, proxied
 from tests.proof.cuts.writes import Marks
-from tests.shared_database import as_superuser, new_database
-from tests.shared_database import opened as database_opened
+from tests.support.shared_database import as_superuser, new_database
+from tests.support.shared_database import opened as database_opened
 
 OPEN = {"upstream_unavailable", "confirmation_incomplete", UNKNOWN}
 OPERATIONS = {

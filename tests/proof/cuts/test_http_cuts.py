@@ -18,8 +18,8 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.proof.cuts.proxy import Fault, http_proxy
 from tests.proof.cuts.stage import WAYS, Stage
 from tests.proof.cuts.writes import WRITES
-from tests.shared_database import as_superuser, new_database, opened
-from tests.world import build_world
+from tests.support.shared_database import as_superuser, new_database, opened
+from tests.support.world import build_world
 
 PARTS = 8  # of an exchange, at least
 DOORS = ("rest", "mcp")

@@ -8,7 +8,7 @@ import asyncpg
 import httpx
 
 from tests.doors import mcp_speech
-from tests.world import patient_id, slots
+from tests.support.world import patient_id, slots
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

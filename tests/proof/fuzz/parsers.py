@@ -40,7 +40,7 @@ from frontdesk.practice_file import PracticeFileError, dump, parse
 from frontdesk.settings import Settings
 from frontdesk.store.embedded.backup_file import Backup
 from frontdesk.store.embedded.table_data import BackupError
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 TODAY = date(2026, 11, 16)

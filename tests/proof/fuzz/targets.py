@@ -17,7 +17,7 @@ from frontdesk.operations import OPERATIONS
 from tests.proof.fuzz import parsers
 from tests.proof.fuzz.parsers import KEY, LOOP, NOW, URL
 from tests.proof.fuzz.wire import Wire
-from tests.world import PRACTICE
+from tests.support.world import PRACTICE
 
 
 @dataclass(frozen=True)

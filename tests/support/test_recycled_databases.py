@@ -11,9 +11,9 @@ from frontdesk.practice_file import parse
 from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.store.practices import import_practice
-from tests.recycled_databases import RecycledDatabase, RecycledDatabases
-from tests.shared_database import as_superuser
-from tests.world import NOW, PRACTICE
+from tests.support.recycled_databases import RecycledDatabase, RecycledDatabases
+from tests.support.shared_database import as_superuser
+from tests.support.world import NOW, PRACTICE
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import asyncio
 import gc
 
-from tests.listening import listening
 from tests.mcp.proxy import authorizing_proxy
+from tests.support.listening import listening
 
 REQUEST = b"POST /mcp HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
 

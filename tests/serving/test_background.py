@@ -19,8 +19,8 @@ from frontdesk.background import Background, Step
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practice_work import for_each_practice
-from tests.running import running
-from tests.world import World, patient_id
+from tests.support.running import running
+from tests.support.world import World, patient_id
 
 METRICS_TOKEN = "a token for metrics only"
 

@@ -10,7 +10,7 @@ import asyncpg
 
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from tests.shared_database import address, create_database, drop_database
+from tests.support.shared_database import address, create_database, drop_database
 
 POOL_SIZE = 8
 MOST_USES = 100  # dead rows stay: nothing vacuums the test cluster

@@ -20,10 +20,10 @@ from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.request_sender import Request, RequestSender
 from frontdesk.tracing import Tracing, add_trace_id
-from tests.otlp_receiver import Collector, collecting
+from tests.support.otlp_receiver import Collector, collecting
+from tests.support.world import World, patient_id, slots
 from tests.webhooks.desk import Desk, build_desk
 from tests.webhooks.receiver import receiving
-from tests.world import World, patient_id, slots
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OTHER = "4bf92f3577b34da6a3ce929d0e0e4736"

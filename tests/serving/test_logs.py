@@ -14,7 +14,7 @@ import pytest
 
 from frontdesk.doors.request_log import RequestLog, log_line, request_lines
 from frontdesk.logs import JsonLines, Lines, RequestLabels, _shared_labels, request_labels
-from tests.world import World, patient_id
+from tests.support.world import World, patient_id
 
 
 class Log:

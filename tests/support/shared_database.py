@@ -13,7 +13,7 @@ from frontdesk.store import database as store
 from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.citus.cluster import CitusCluster
-from tests.world import World, build_world
+from tests.support.world import World, build_world
 
 AnyCluster = EmbeddedPostgres | CitusCluster
 _numbers = itertools.count(1)

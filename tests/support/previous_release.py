@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOT_IN_HISTORY = "the history of this checkout does not go back to the last release"
 # Until there is a release:
 FIRST_WITH_PHASES = "b670a20ea733552669c144643db146fcc9c5630d"
