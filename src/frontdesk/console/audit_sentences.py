@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
+from frontdesk.texts import N_
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Names of browsers for the list of sessions."""
 
-from frontdesk.console.language import N_
+from frontdesk.texts import N_
 
 _BROWSERS = (
     ("Edg/", "Edge"),

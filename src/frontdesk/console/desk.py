@@ -37,7 +37,6 @@ from frontdesk.console.actions.reports import Reports
 from frontdesk.console.actions.staff import Staff
 from frontdesk.console.actions.usage import Usage
 from frontdesk.console.actions.webhooks import Webhooks
-from frontdesk.console.language import N_
 from frontdesk.console.live_updates import LiveCalendars
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.execute import Engine
@@ -45,6 +44,7 @@ from frontdesk.operations import BY_NAME
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SystemUnavailable
+from frontdesk.texts import N_
 
 _MAY_BE_SAVED = N_("The connection to the database was lost. Check whether the change was saved before you try again.")
 

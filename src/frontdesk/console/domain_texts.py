@@ -6,7 +6,8 @@
 
 import re
 
-from frontdesk.console.language import N_, format_number, gettext
+from frontdesk.console.language import format_number, gettext
+from frontdesk.texts import N_
 
 _NUMBER = re.compile(r"\d+")
 _PLACES = ("first", "second")

@@ -8,11 +8,12 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from frontdesk.console.domain_texts import WHOLE_NUMBER, field_fault, translated
-from frontdesk.console.language import N_, parse_number
 from frontdesk.console.language import gettext as _
+from frontdesk.console.language import parse_number
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.bodies import read_body
 from frontdesk.doors.http_request import request_of
+from frontdesk.texts import N_
 
 _MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
 _MOST_PARTS = 20  # forms with a file have a handful

@@ -2,8 +2,9 @@
 
 Each text is wrapped as a whole sentence, with placeholders by name:
 
-    from frontdesk.console.language import N_, ngettext
     from frontdesk.console.language import gettext as _
+    from frontdesk.console.language import ngettext
+    from frontdesk.texts import N_
 
     _("The form is larger than %(size)s KiB.", size=64)
     ngettext("%(count)s day", "%(count)s days", count)
@@ -97,11 +98,6 @@ def ngettext(singular: str, plural: str, count: int, **values: object) -> str:
 def plural_form(singular: str, plural: str, count: int) -> str:
     """The text for `count`, with its placeholders."""
     return _catalogue(language()).ngettext(singular, plural, count)
-
-
-def N_(message: str) -> str:  # noqa: N802 - the usual name, known to the tools of translators
-    """Marks a constant for the catalogue and returns it untranslated."""
-    return message
 
 
 def format_number(number: int) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from frontdesk.console.actions.context import Role
-from frontdesk.console.language import N_
+from frontdesk.texts import N_
 
 HOME = "/calendar"
 

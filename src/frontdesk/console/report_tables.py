@@ -8,9 +8,9 @@ from typing import Any
 
 from frontdesk.console.actions.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
 from frontdesk.console.charts import Chart, Series, columns_chart
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
+from frontdesk.texts import N_
 
 _DRAWN_DAYS = 45  # more are added up by weeks
 _NAMED_CODES = 4

@@ -27,13 +27,13 @@ from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.blocks import Block, Blocks, appointments_in
 from frontdesk.console.actions.context import ActionContext
 from frontdesk.console.actions.proposed_times import ProposedTimes
-from frontdesk.console.language import N_
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import TimeOff
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
+from frontdesk.texts import N_
 
 LONGEST = timedelta(days=31)
 AT_ONCE = 5  # appointments that one request changes; a page goes on with the others

@@ -5,10 +5,10 @@ from typing import Any
 
 from frontdesk.access.patient_links import ACTOR_PREFIX
 from frontdesk.audit.trail import COMMAND_LINE
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
 from frontdesk.store.database import Database
+from frontdesk.texts import N_
 
 _NAMES = """
 SELECT c.client_id AS id, c.name, c.grant_kind AS kind, s.name AS connected_by

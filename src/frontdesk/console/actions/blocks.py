@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
 from frontdesk.domain.appointments import CANCELLABLE, Appointment
@@ -24,6 +23,7 @@ from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
+from frontdesk.texts import N_
 
 LONGEST = timedelta(days=366)
 _MOST_LISTED = 50

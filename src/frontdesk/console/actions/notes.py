@@ -7,13 +7,13 @@ from datetime import datetime
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.names import Actor
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.notes import NoteKind
 from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
+from frontdesk.texts import N_
 
 _KINDS: dict[NoteKind, str] = {
     "interpreter": N_("Interpreter"),

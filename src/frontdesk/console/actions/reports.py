@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from frontdesk.console.actions.actors import actors_of
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.language import N_
 from frontdesk.console.names import Actor
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.directory import Directory
@@ -21,6 +20,7 @@ from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
+from frontdesk.texts import N_
 
 LONGEST = timedelta(days=92)
 OUTCOMES = ("completed", "noShow", "cancelled", "open")

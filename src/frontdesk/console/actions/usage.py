@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from frontdesk.access.clients.records import ClientRecord, list_clients
 from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
 from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.store.database import Database
+from frontdesk.texts import N_
 
 RequestOutcome = Literal["succeeded", "challenged", "refused", "failed"]
 Error = tuple[int, str]  # status and code

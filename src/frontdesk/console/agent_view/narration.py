@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from frontdesk.console.language import N_, months, weekdays
 from frontdesk.console.language import gettext as _
+from frontdesk.console.language import months, weekdays
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.operations import Operation
+from frontdesk.texts import N_
 
 
 @dataclass(frozen=True, slots=True)

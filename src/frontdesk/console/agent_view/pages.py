@@ -20,12 +20,12 @@ from frontdesk.console.agent_view.scenarios import Scenario, ScenarioStep, scena
 from frontdesk.console.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
 from frontdesk.operations import BY_NAME, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
+from frontdesk.texts import N_
 
 PATH = "/agent"
 

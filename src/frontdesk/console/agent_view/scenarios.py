@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.demo.practice import ADA
+from frontdesk.texts import N_
 
 _ADA = {"firstName": ADA.first_name, "lastName": ADA.last_name, "phone": ADA.phone, "dob": ADA.dob.isoformat()}
 _UNKNOWN = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 0180", "dob": "1980-12-26"}

@@ -9,9 +9,9 @@ from frontdesk.audit.reading import AuditFilter
 from frontdesk.console.actions.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.console.audit_sentences import PHRASES, operation_label
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import CATALOGUE
+from frontdesk.texts import N_
 
 _LARGEST_ID = 2**63 - 1
 _EARLIEST = date(2000, 1, 1)

@@ -7,12 +7,12 @@ from starlette.responses import Response
 from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.console.forms import Form, labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.practice_forms.hours import absence_bounds
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.texts import N_
 
 FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
 LABELS = {"from": N_("From"), "to": N_("To"), "reason": N_("Reason"), "who": N_("Who")}

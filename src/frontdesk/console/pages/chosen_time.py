@@ -10,7 +10,6 @@ from starlette.responses import Response
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import search_changed, search_patients, search_to_choose
@@ -22,6 +21,7 @@ from frontdesk.domain.directory import Directory, Location, Procedure, Provider,
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import is_skipped, minute_of, occurrences, zone
 from frontdesk.domain.slot_ids import SlotRef
+from frontdesk.texts import N_
 
 SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6

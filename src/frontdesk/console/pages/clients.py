@@ -22,9 +22,9 @@ from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
+from frontdesk.texts import N_
 
 _CHANGED = N_("Somebody else has changed this client meanwhile. Nothing was saved: open the page again.")
 _KNOWN_ONLY = (

@@ -26,10 +26,10 @@ from frontdesk.access.assistants.requests import (
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import POLICY
 from frontdesk.domain.errors import Problem
+from frontdesk.texts import N_
 
 CONNECT = "/connect"
 _MOST_PARAMETERS = 50

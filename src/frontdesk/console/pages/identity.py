@@ -24,12 +24,12 @@ from frontdesk.access.staff.sessions import Identity, Membership, PracticeChoice
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHOICE, IDENTITY, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.guard import PREFIX, Console, RequestProgress, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, start_session
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
+from frontdesk.texts import N_
 
 _LIFETIME = timedelta(minutes=10)
 _PENDING = b"console sign-in"

@@ -12,12 +12,12 @@ from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_c
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
+from frontdesk.texts import N_
 
 _WRONG = N_("The PIN is wrong. After five wrong PINs the session ends.")
 

@@ -19,13 +19,13 @@ from frontdesk.console.actions.my_appointments import MyAppointment
 from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.doors.http_request import address_of
+from frontdesk.texts import N_
 
 PATH = "/my-appointment"
 PASS_LIFETIME = timedelta(minutes=15)

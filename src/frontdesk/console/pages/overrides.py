@@ -11,7 +11,6 @@ from frontdesk.console.actions.calendar import shown_locations
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.chosen_time import (
@@ -29,6 +28,7 @@ from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
+from frontdesk.texts import N_
 
 _CARRIED = ("provider", "location", "date", "time", "visit", "patient", "appointment", "arrived")
 _ASKED = ("provider", "location", "date", "time", "occurrence", "visit", "reason", "arrived")

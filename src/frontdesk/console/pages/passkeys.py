@@ -16,11 +16,11 @@ from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import CHALLENGE, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, start_session
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.http_request import address_of
+from frontdesk.texts import N_
 
 _TO_SIGN_IN = b"console passkey sign-in"
 _TO_REGISTER = b"console passkey registration"

@@ -8,10 +8,10 @@ from frontdesk.console.actions.notes import kinds
 from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import next_step_query
 from frontdesk.domain.errors import Problem
+from frontdesk.texts import N_
 
 FIELDS = ("firstName", "lastName", "dob", "phone", "email")
 _LABELS = {

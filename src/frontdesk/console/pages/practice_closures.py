@@ -11,12 +11,13 @@ from starlette.responses import Response
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest
-from frontdesk.console.language import N_, language
 from frontdesk.console.language import gettext as _
+from frontdesk.console.language import language
 from frontdesk.console.practice_forms import public_holidays
 from frontdesk.console.practice_forms.documents import copied, require_own_calendar
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited
+from frontdesk.texts import N_
 
 _LIST, _HOLIDAYS = "/practice/closures", "/practice/closures/holidays"
 _LABELS = {"from": N_("First day"), "to": N_("Last day"), "reason": N_("Reason")}

@@ -20,13 +20,13 @@ from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress, check_same_origin, with_error_pages
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.bodies import LARGEST_BODY
 from frontdesk.doors.http_request import address_of
 from frontdesk.settings import Settings
+from frontdesk.texts import N_
 
 FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")

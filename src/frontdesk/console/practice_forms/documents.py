@@ -6,9 +6,9 @@ from typing import Any
 
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
-from frontdesk.console.language import N_
 from frontdesk.console.practice_forms.fields import Edited, Field
 from frontdesk.domain.errors import Problem
+from frontdesk.texts import N_
 
 NOT_HERE = N_(
     "The practice's FHIR server keeps its calendar. Records are added and removed with their references to that "

@@ -7,9 +7,10 @@ from datetime import date, time, timedelta
 from typing import Any
 
 from frontdesk.console.forms import Form, read_id
-from frontdesk.console.language import N_, weekdays
 from frontdesk.console.language import gettext as _
+from frontdesk.console.language import weekdays
 from frontdesk.domain.directory import DAYS, Location, OpeningHours, Provider, TimeOff
+from frontdesk.texts import N_
 
 _FEWEST_TIMES = 2  # a day: one before and one after a break
 _MOST_TIMES = 10

@@ -7,7 +7,6 @@ from zoneinfo import available_timezones
 
 from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import (
     copied,
@@ -22,6 +21,7 @@ from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
 from frontdesk.console.practice_forms.records import fields_for
 from frontdesk.domain.directory import Directory
+from frontdesk.texts import N_
 
 Document = dict[str, Any]
 _ADDING = {

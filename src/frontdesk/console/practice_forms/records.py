@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from frontdesk.console.language import N_
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.fields import Field
 from frontdesk.domain.directory import Practice
+from frontdesk.texts import N_
 
 _NAME = Field("name", N_("Name"), required=True, hint=N_("The name that callers hear."))
 _NAMES = Field("aliases", N_("Other names"), "names", N_("Other names that callers use, one per line."))

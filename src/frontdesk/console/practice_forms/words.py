@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from frontdesk.console.language import N_, format_number, ngettext, weekdays
+from frontdesk.console.language import format_number, ngettext, weekdays
 from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import DAYS, Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
+from frontdesk.texts import N_
 
 _PATIENTS = {"new": N_("new patients"), "existing": N_("existing patients"), "any": N_("all patients")}
 _DATES = {"dayFirst": N_("day first"), "monthFirst": N_("month first"), "yearFirst": N_("year first")}
