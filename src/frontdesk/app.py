@@ -45,15 +45,12 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
 from frontdesk.doors.assistants import AssistantDoor
-from frontdesk.doors.error_handlers import UnexpectedErrors, exception_handlers
 from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.fhir import FHIR_PREFIX, FhirDoor
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import Health
-from frontdesk.doors.http_request import App
 from frontdesk.doors.oauth import oauth_routes
 from frontdesk.doors.pages import PROBLEM_PAGES, page_routes
-from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.doors.rest import PREFIX, RestDoor
 from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.engine.confirmation import Writes
@@ -86,6 +83,9 @@ from frontdesk.store.queues import QUEUES, QueueMeter
 from frontdesk.systems.fhir import FhirSystems
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
+from frontdesk.web.error_handlers import UnexpectedErrors, exception_handlers
+from frontdesk.web.http_request import App
+from frontdesk.web.request_log import RequestLog, log_line
 
 if TYPE_CHECKING:
     from frontdesk.doors.metrics import Metrics

@@ -13,9 +13,9 @@ from frontdesk.access.clients.secrets import AuthenticatedClient, authenticate
 from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.doors.oauth import Form, oauth_routes
-from frontdesk.doors.request_log import RequestLog, log_line
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
+from frontdesk.web.request_log import RequestLog, log_line
 
 URL = "https://desk.example"
 HELD = ("practices:read", "slots:read", "appointments:read")

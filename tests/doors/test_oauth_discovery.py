@@ -14,8 +14,8 @@ from starlette.routing import Route
 
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.responses import problem_response, www_authenticate
 from frontdesk.settings import Settings
+from frontdesk.web.responses import problem_response, www_authenticate
 from tests.doors.oauth_desk import HELD, URL, Desk
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

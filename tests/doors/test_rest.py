@@ -1,8 +1,14 @@
 """The REST door: trace ids, the order of checks, tokens and scopes."""
 
+from urllib.parse import parse_qsl
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.doors.rest import _query_pairs
 from frontdesk.operations import OPERATIONS
+from frontdesk.web.bodies import LARGEST_BODY
 from tests.doors.rest_calls import ADA, MATCH, TRACE, example
 from tests.support.world import World, slots
 
@@ -153,3 +159,9 @@ def test_scopes_are_those_of_the_contract() -> None:
     assert {operation.name: operation.scope for operation in OPERATIONS} == {
         operation.name: decided.get(operation.name, "practices:read") for operation in OPERATIONS
     }
+
+
+@given(st.text(alphabet="ab=&+%2;é", max_size=12))
+def test_a_query_is_split_like_a_form(text: str) -> None:
+    expected = parse_qsl(text, keep_blank_values=True, errors="surrogateescape", max_num_fields=100)
+    assert _query_pairs(text.encode()) == expected

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from frontdesk.doors.bodies import LARGEST_BODY
+from frontdesk.web.bodies import LARGEST_BODY
 from tests.doors.rest_calls import ADA, MATCH
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World, patient_id, rules

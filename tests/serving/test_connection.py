@@ -13,7 +13,6 @@ import pytest
 import uvicorn
 
 from frontdesk.access.limits.connections import ConnectionLimit
-from frontdesk.doors.http_request import Receive, Scope, Send
 from frontdesk.serving.connection import (
     BODY_SECONDS,
     HEAD_SECONDS,
@@ -22,6 +21,7 @@ from frontdesk.serving.connection import (
     Connection,
     WorkerState,
 )
+from frontdesk.web.http_request import Receive, Scope, Send
 from tests.security.raw_wire import next_answer
 
 END = b"0\r\n\r\n"  # of chunks

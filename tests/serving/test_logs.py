@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk.doors.request_log import RequestLog, log_line, request_lines
 from frontdesk.logs import JsonLines, Lines, RequestLabels, _shared_labels, request_labels
+from frontdesk.web.request_log import RequestLog, log_line, request_lines
 from tests.support.world import World, patient_id
 
 
@@ -264,7 +264,7 @@ async def test_many_lines_do_not_wait_for_their_moment(lines: tuple[Lines, Log])
 def test_a_process_that_ends_has_written_every_line() -> None:
     program = """
 import asyncio
-from frontdesk.doors.request_log import request_lines
+from frontdesk.web.request_log import request_lines
 from frontdesk.logs import configure_logging, request_labels
 requests = request_lines(configure_logging("info"))
 async def main():

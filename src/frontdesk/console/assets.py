@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from frontdesk.console.calendar.grid import grid_css
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.static_files import Assets
+from frontdesk.web.static_files import Assets
 
 PATH = "/console/assets"
 _STATIC = Assets("frontdesk.console", "static", {"grid.css": grid_css})

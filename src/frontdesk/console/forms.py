@@ -11,9 +11,9 @@ from frontdesk.console.domain_texts import WHOLE_NUMBER, field_fault, translated
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import parse_number
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import read_body
-from frontdesk.doors.http_request import request_of
 from frontdesk.texts import N_
+from frontdesk.web.bodies import read_body
+from frontdesk.web.http_request import request_of
 
 _MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
 _MOST_PARTS = 20  # forms with a file have a handful

@@ -34,12 +34,12 @@ from frontdesk.console.navigation import NAV, NOTICES, NavItem
 from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.error_handlers import unexpected_problem
-from frontdesk.doors.http_request import origin_of, request_of
-from frontdesk.doors.request_log import RequestLog
 from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings
+from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.error_handlers import unexpected_problem
+from frontdesk.web.http_request import origin_of, request_of
+from frontdesk.web.request_log import RequestLog
 
 PREFIX = "/console"
 CSRF_FIELD = "csrf"

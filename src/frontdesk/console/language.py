@@ -28,7 +28,7 @@ from importlib.resources import files
 from io import BytesIO
 from typing import Literal
 
-from frontdesk.doors.negotiation import LONGEST_ACCEPT
+from frontdesk.web.negotiation import LONGEST_ACCEPT
 
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its own words
 SOURCE = "en"

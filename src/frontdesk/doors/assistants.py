@@ -16,12 +16,12 @@ from frontdesk.access.assistants.grants import AssistantGrants, Granted, GrantRe
 from frontdesk.access.assistants.requests import RequestRefused, check_resources
 from frontdesk.access.limits.failed_attempts import FailedAttempts
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import read_body, require_json_body
-from frontdesk.doors.http_request import address_of, request_of
 from frontdesk.doors.oauth import NOT_STORED, Form, answer, read_form, refused, token_body, with_problems
-from frontdesk.doors.request_log import RequestLog
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.settings import Settings
+from frontdesk.web.bodies import read_body, require_json_body
+from frontdesk.web.http_request import address_of, request_of
+from frontdesk.web.request_log import RequestLog
 
 _INVALID_GRANT = "The code or refresh token is not valid, or was used before."
 

@@ -4,9 +4,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.doors.http_request import address_of, request_of
-from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.outbound.feeds import CalendarFeeds
+from frontdesk.web.http_request import address_of, request_of
+from frontdesk.web.responses import TRACE_HEADER
 
 _HEADERS = {
     "Cache-Control": "private, max-age=300",

@@ -17,9 +17,10 @@ from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
 from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.error_handlers import unexpected_error, unexpected_problem
 from frontdesk.doors.fhir import FHIR_PREFIX, outcome_document
-from frontdesk.doors.http_request import (
+from frontdesk.settings import Settings
+from frontdesk.web.error_handlers import unexpected_error, unexpected_problem
+from frontdesk.web.http_request import (
     App,
     HttpRequest,
     RawHeaders,
@@ -30,9 +31,8 @@ from frontdesk.doors.http_request import (
     send_response,
     with_added,
 )
-from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import problem_answer, problem_document
-from frontdesk.settings import Settings
+from frontdesk.web.request_log import RequestLog
+from frontdesk.web.responses import problem_answer, problem_document
 
 LONGEST_ADDRESS = 8 * 1024
 LARGEST_HEADERS = 32 * 1024

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from frontdesk.doors.http_request import request_of
-from frontdesk.doors.responses import TRACE_HEADER
+from frontdesk.web.http_request import request_of
+from frontdesk.web.responses import TRACE_HEADER
 
 
 class Health:

@@ -21,10 +21,10 @@ from starlette.routing import Route
 
 from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import request_of
 from frontdesk.doors.metrics_file import reserve_room
-from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.logs import RequestLabels
+from frontdesk.web.http_request import request_of
+from frontdesk.web.responses import TRACE_HEADER
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _MILLISECONDS = tuple(1000 * seconds for seconds in SECONDS)

@@ -24,14 +24,14 @@ from frontdesk.access.clients.smart_scopes import grant_smart_scopes, is_smart
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
-from frontdesk.doors.bodies import read_body
-from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.fhir import FHIR_PREFIX
-from frontdesk.doors.http_request import address_of, request_of
-from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import TRACE_HEADER, problem_response, www_authenticate
 from frontdesk.logs import request_labels
 from frontdesk.settings import Settings
+from frontdesk.web.bodies import read_body
+from frontdesk.web.error_handlers import unexpected_problem
+from frontdesk.web.http_request import address_of, request_of
+from frontdesk.web.request_log import RequestLog
+from frontdesk.web.responses import TRACE_HEADER, problem_response, www_authenticate
 
 Authenticate = Callable[[str, str | Assertion, str | None], Awaitable[AuthenticatedClient]]
 Endpoint = Callable[[Request], Awaitable[Response]]

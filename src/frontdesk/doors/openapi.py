@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from frontdesk.access.clients.scopes import EVERY_SCOPE
-from frontdesk.doors.negotiation import OFFERED
 from frontdesk.doors.openapi_errors import (
     HEADERS,
     SCHEMAS,
@@ -24,6 +23,7 @@ from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
 from frontdesk.operations._schemas import linked_schemas, plain_schema
 from frontdesk.settings import Settings
+from frontdesk.web.negotiation import OFFERED
 
 SECURITY = "clientCredentials"
 

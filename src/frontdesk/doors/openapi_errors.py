@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, CATALOGUE, FieldError, Problem, invalid
-from frontdesk.doors.responses import PROBLEM_TYPE, TRACE_HEADER
 from frontdesk.operations import Operation, book_appointment
+from frontdesk.web.responses import PROBLEM_TYPE, TRACE_HEADER
 
 REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 CONFIRMATION_TOKEN = "9f86d081884c7d659a2feaa0c55ad015"  # noqa: S105 - an example

@@ -11,13 +11,13 @@ from starlette.routing import Route
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.domain.errors import CATALOGUE, Problem
-from frontdesk.doors.http_request import address_of, request_of
-from frontdesk.doors.responses import TRACE_HEADER
 from frontdesk.doors.rest import PREFIX
-from frontdesk.doors.static_files import Assets, StaticFile, published
 from frontdesk.operations import Operation, extensions_for
 from frontdesk.practice_file.published_schema import SCHEMA_PATH, schema_text
 from frontdesk.settings import Settings
+from frontdesk.web.http_request import address_of, request_of
+from frontdesk.web.responses import TRACE_HEADER
+from frontdesk.web.static_files import Assets, StaticFile, published
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import look_up_again, read_body, require_json_body
-from frontdesk.doors.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
-from frontdesk.doors.negotiation import response_type
-from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import EXTENSIONS, OPERATIONS, Operation
 from frontdesk.settings import Settings
+from frontdesk.web.bodies import look_up_again, read_body, require_json_body
+from frontdesk.web.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
+from frontdesk.web.negotiation import response_type
+from frontdesk.web.request_log import RequestLog
+from frontdesk.web.responses import TRACE, door_problem
 
 PREFIX = "/api"
 MOST_PARAMETERS = 100

@@ -1,9 +1,9 @@
 """A gateway whose requests are spans. The request id is the trace id, so log lines and answers carry it."""
 
 from frontdesk.doors.gateway import Gateway
-from frontdesk.doors.http_request import Receive, Scope, Send
 from frontdesk.logs import RequestLabels
 from frontdesk.tracing import Tracing, describe_current
+from frontdesk.web.http_request import Receive, Scope, Send
 
 _HEADERS = (b"traceparent", b"tracestate")
 _UNTRACED = ("/healthz", "/readyz", "/metrics")

@@ -17,10 +17,10 @@ from uvicorn.server import HANDLED_SIGNALS
 from frontdesk.access.limits.addresses import is_address
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.domain.errors import BINDING, FieldError, Problem
-from frontdesk.doors.responses import problem_answer
 from frontdesk.serving.connection import Connection, WorkerState, encoded_headers
 from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
+from frontdesk.web.responses import problem_answer
 
 _BACKLOG = 4096
 _CANCEL_SECONDS = 2.0

@@ -10,12 +10,12 @@ from starlette.applications import Starlette
 
 from frontdesk.access.keys.encryption import read_secrets
 from frontdesk.app import build_app, build_background, build_service
-from frontdesk.doors.request_log import request_lines
 from frontdesk.logs import configure_logging
 from frontdesk.serving.traces import database_type, start_tracing
 from frontdesk.settings import load_settings
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.server import EmbeddedPostgres
+from frontdesk.web.request_log import request_lines
 
 
 def create(on_database_down: Callable[[], None]) -> Any:

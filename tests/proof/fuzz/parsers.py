@@ -23,14 +23,11 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.doors import oauth
-from frontdesk.doors.bodies import require_json_body
 from frontdesk.doors.fhir.fhir_request import _pairs as fhir_pairs
 from frontdesk.doors.fhir.parameters import read_query
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.writing.json_patch import patched
-from frontdesk.doors.http_request import request_of
 from frontdesk.doors.mcp.messages import Rejection, read_message
-from frontdesk.doors.negotiation import response_type
 from frontdesk.doors.rest import Routes, _query_pairs
 from frontdesk.engine.arguments import from_http, from_tool, input_names, read
 from frontdesk.operations import OPERATIONS, Operation
@@ -40,6 +37,9 @@ from frontdesk.practice_file import PracticeFileError, dump, parse
 from frontdesk.settings import Settings
 from frontdesk.store.embedded.backup_file import Backup
 from frontdesk.store.embedded.table_data import BackupError
+from frontdesk.web.bodies import require_json_body
+from frontdesk.web.http_request import request_of
+from frontdesk.web.negotiation import response_type
 from tests.support.world import PRACTICE
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

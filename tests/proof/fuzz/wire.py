@@ -5,8 +5,8 @@ from typing import Any
 
 import uvicorn
 
-from frontdesk.doors.http_request import request_of
 from frontdesk.serving.connection import Connection, WorkerState
+from frontdesk.web.http_request import request_of
 
 
 class _Transport(asyncio.Transport):

@@ -28,8 +28,8 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import form_token, local_address, posted_form, sign_in_page, start_session
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import address_of
 from frontdesk.texts import N_
+from frontdesk.web.http_request import address_of
 
 _LIFETIME = timedelta(minutes=10)
 _PENDING = b"console sign-in"

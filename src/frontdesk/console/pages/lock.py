@@ -16,8 +16,8 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import address_of
 from frontdesk.texts import N_
+from frontdesk.web.http_request import address_of
 
 _WRONG = N_("The PIN is wrong. After five wrong PINs the session ends.")
 

@@ -23,9 +23,9 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.http_request import address_of
 from frontdesk.texts import N_
+from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.http_request import address_of
 
 PATH = "/my-appointment"
 PASS_LIFETIME = timedelta(minutes=15)

@@ -19,8 +19,8 @@ from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, Reque
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, start_session
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import address_of
 from frontdesk.texts import N_
+from frontdesk.web.http_request import address_of
 
 _TO_SIGN_IN = b"console passkey sign-in"
 _TO_REGISTER = b"console passkey registration"

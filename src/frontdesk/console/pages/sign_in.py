@@ -23,10 +23,10 @@ from frontdesk.console.guard import CSRF_FIELD, PREFIX, Console, RequestProgress
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import LARGEST_BODY
-from frontdesk.doors.http_request import address_of
 from frontdesk.settings import Settings
 from frontdesk.texts import N_
+from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.http_request import address_of
 
 FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")

@@ -8,12 +8,12 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.cursors import Cursors
-from frontdesk.doors.bodies import look_up_again
-from frontdesk.doors.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import BY_NAME, Operation
+from frontdesk.web.bodies import look_up_again
+from frontdesk.web.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
 
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
 

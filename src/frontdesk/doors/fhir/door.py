@@ -8,7 +8,6 @@ import orjson
 
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.error_handlers import unexpected_problem
 from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url, hold_of
 from frontdesk.doors.fhir.bundles import Searches
 from frontdesk.doors.fhir.calls import Calls
@@ -25,13 +24,14 @@ from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_para
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
 from frontdesk.doors.fhir.writing.requests import read_document, version_matches
 from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, Writes
-from frontdesk.doors.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
-from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import TRACE, door_problem
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import HOLD_SLOT, RELEASE_HOLD, Operation
 from frontdesk.settings import Settings
+from frontdesk.web.error_handlers import unexpected_problem
+from frontdesk.web.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
+from frontdesk.web.request_log import RequestLog
+from frontdesk.web.responses import TRACE, door_problem
 
 Handler = Callable[[FhirRequest], Awaitable[Reply]]
 

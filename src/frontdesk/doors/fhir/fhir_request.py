@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.bodies import read_body
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.outcomes import FHIR_JSON
-from frontdesk.doors.http_request import HttpRequest, RawHeaders, Receive
-from frontdesk.doors.negotiation import preferred
 from frontdesk.operations import Operation
+from frontdesk.web.bodies import read_body
+from frontdesk.web.http_request import HttpRequest, RawHeaders, Receive
+from frontdesk.web.negotiation import preferred
 
 MOST_PARAMETERS = 100
 _FORM = "application/x-www-form-urlencoded"

@@ -8,7 +8,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 import orjson
 
 from frontdesk.doors.fhir.addresses import Resource
-from frontdesk.doors.http_request import RawHeaders
+from frontdesk.web.http_request import RawHeaders
 
 _BYTES = 12
 

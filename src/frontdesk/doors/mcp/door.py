@@ -16,18 +16,6 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.clients.validation import ordered
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.bodies import look_up_again, read_body, require_json_body
-from frontdesk.doors.http_request import (
-    HttpRequest,
-    RawHeaders,
-    Receive,
-    Scope,
-    Send,
-    decoded,
-    request_of,
-    send_response,
-    with_added,
-)
 from frontdesk.doors.mcp.elicitation import SESSION, Elicitation, agreement, declined, needs_ways, question_of
 from frontdesk.doors.mcp.messages import (
     Message,
@@ -48,9 +36,6 @@ from frontdesk.doors.mcp.results import (
     result_reply,
 )
 from frontdesk.doors.mcp.tool_calls import call_of, tool_of
-from frontdesk.doors.negotiation import LONGEST_ACCEPT
-from frontdesk.doors.request_log import RequestLog
-from frontdesk.doors.responses import TRACE, door_problem, www_authenticate
 from frontdesk.engine.answer_cache import Answer
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.consent import Challenge
@@ -58,6 +43,21 @@ from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import SimulatedByGateway
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
+from frontdesk.web.bodies import look_up_again, read_body, require_json_body
+from frontdesk.web.http_request import (
+    HttpRequest,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    decoded,
+    request_of,
+    send_response,
+    with_added,
+)
+from frontdesk.web.negotiation import LONGEST_ACCEPT
+from frontdesk.web.request_log import RequestLog
+from frontdesk.web.responses import TRACE, door_problem, www_authenticate
 
 PATH = MCP_RESOURCE
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")

@@ -14,13 +14,13 @@ from typing import Any, Final
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.consent import CONSENTS, Consent, meets
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import Receive, Send, decoded
 from frontdesk.doors.mcp.cards import takes_cards
 from frontdesk.doors.mcp.messages import CAPABILITIES, INVALID_PARAMS, Message
 from frontdesk.doors.mcp.read_back import question
 from frontdesk.engine.consent import Challenge
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import Operation
+from frontdesk.web.http_request import Receive, Send, decoded
 
 CONFIRM: Final = "confirm"
 SESSION: Final = b"mcp-session-id"

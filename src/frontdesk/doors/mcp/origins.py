@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from frontdesk.doors.http_request import decoded, origin_of
 from frontdesk.doors.mcp.messages import INVALID_REQUEST, Rejection
 from frontdesk.settings import Settings
+from frontdesk.web.http_request import decoded, origin_of
 
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 

@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 
 from frontdesk.domain.errors import BINDING, FieldError
-from frontdesk.doors.http_request import SIMULATE, HttpRequest, decoded
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, Message
 from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call
 from frontdesk.engine.sandbox import META_KEY
 from frontdesk.operations import BY_NAME, Operation
+from frontdesk.web.http_request import SIMULATE, HttpRequest, decoded
 
 _KEY_IN_META = "idempotencyKey"
 

@@ -1,10 +1,10 @@
 """An MCP door that continues the trace named in the `_meta` of a tool call."""
 
-from frontdesk.doors.http_request import Receive, Send
 from frontdesk.doors.mcp.door import McpDoor, McpRequest, Reply
 from frontdesk.doors.mcp.messages import Message
 from frontdesk.operations import Operation
 from frontdesk.tracing import Tracing
+from frontdesk.web.http_request import Receive, Send
 
 _KEYS = ("traceparent", "tracestate")
 

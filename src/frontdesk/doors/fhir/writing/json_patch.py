@@ -5,7 +5,7 @@ from typing import Any
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import Resource
-from frontdesk.doors.http_request import HttpRequest
+from frontdesk.web.http_request import HttpRequest
 
 JSON_PATCH = "application/json-patch+json"
 _MOST_STEPS = 50

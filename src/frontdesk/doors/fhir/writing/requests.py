@@ -8,13 +8,13 @@ from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.domain.text import character_fault
-from frontdesk.doors.bodies import require_json_body
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.fhir_request import FhirRequest
-from frontdesk.doors.http_request import HttpRequest, decoded
 from frontdesk.engine.external_identifiers import LONGEST, Identifier
 from frontdesk.engine.json_documents import UnreadableJson, read_json
+from frontdesk.web.bodies import require_json_body
+from frontdesk.web.http_request import HttpRequest, decoded
 
 _TOKEN_HEADER = b"frontdesk-confirmation-token"
 _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")

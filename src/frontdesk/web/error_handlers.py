@@ -10,9 +10,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
-from frontdesk.doors.http_request import request_of
-from frontdesk.doors.responses import problem_response
 from frontdesk.settings import Settings
+from frontdesk.web.http_request import request_of
+from frontdesk.web.responses import problem_response
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
 

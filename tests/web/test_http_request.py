@@ -1,15 +1,10 @@
-"""What doors read from the headers and the query of a request."""
+"""What is read from the headers of a request."""
 
 import gc
 import weakref
 from typing import Any
-from urllib.parse import parse_qsl
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from frontdesk.doors.http_request import HttpRequest, request_of
-from frontdesk.doors.rest import _query_pairs
+from frontdesk.web.http_request import HttpRequest, request_of
 
 
 def read(*headers: tuple[bytes, bytes]) -> HttpRequest:
@@ -49,9 +44,3 @@ def test_a_request_is_read_once_and_freed_with_its_scope() -> None:
 
 class Scope(dict[str, Any]):
     """A dictionary that can be referenced weakly."""
-
-
-@given(st.text(alphabet="ab=&+%2;é", max_size=12))
-def test_a_query_is_split_like_a_form(text: str) -> None:
-    expected = parse_qsl(text, keep_blank_values=True, errors="surrogateescape", max_num_fields=100)
-    assert _query_pairs(text.encode()) == expected

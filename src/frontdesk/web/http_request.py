@@ -1,4 +1,4 @@
-"""An HTTP request as doors see it: its headers by name, its access token, and its caller if the gateway knows them."""
+"""An HTTP request: its headers by name, its access token, and its caller if the gateway knows them."""
 
 import re
 import time

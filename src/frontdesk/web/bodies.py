@@ -4,8 +4,8 @@ from functools import lru_cache
 
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.http_request import HttpRequest, Receive
-from frontdesk.doors.responses import BodyNotRead
+from frontdesk.web.http_request import HttpRequest, Receive
+from frontdesk.web.responses import BodyNotRead
 
 LARGEST_BODY = 64 * 1024
 

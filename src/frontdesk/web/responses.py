@@ -1,4 +1,4 @@
-"""The trace id, problem documents and headers that the answers of all doors share."""
+"""The trace id, problem documents and headers that the answers of doors and console share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -7,9 +7,9 @@ import orjson
 from starlette.responses import Response
 
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.http_request import RawHeaders
 from frontdesk.engine.sandbox import RETRY_SECONDS, SimulatedByGateway
 from frontdesk.settings import Settings
+from frontdesk.web.http_request import RawHeaders
 
 TRACE_HEADER = "X-SVC-TRACE-ID"
 TRACE = TRACE_HEADER.lower().encode()
