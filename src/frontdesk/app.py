@@ -58,7 +58,6 @@ from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.engine.intents import Intents
 from frontdesk.engine.patient_guard import PatientGuard
-from frontdesk.engine.sandbox import SimulatingEngine
 from frontdesk.engine.turns import Turns
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.operations import SlotJson
@@ -389,9 +388,9 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
     return Metrics(database, queues, settings.metrics_token)
 
 
-def _engine_type(tracing: "Tracing | None") -> type[SimulatingEngine]:
+def _engine_type(tracing: "Tracing | None") -> type[Engine]:
     if tracing is None:
-        return SimulatingEngine
+        return Engine
     from frontdesk.engine.traced_engine import traced_engine
 
     return traced_engine(tracing)

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
-from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS
-from frontdesk.housekeeping import prune_intents
+from frontdesk.engine.arguments import Arguments
+from frontdesk.engine.execute import Call, Engine
+from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS, SimulatingEngine, engine_for
+from frontdesk.operations import BY_NAME
 from tests.support.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
@@ -128,13 +131,12 @@ async def test_an_incomplete_confirmation_has_executed_and_stays_unknown_until_a
     assert await booking_outcomes(sandbox) == ["confirmation_required", "executed"]
 
 
-async def test_the_outcome_is_unrecorded_in_the_database_while_it_is_unknown(sandbox: World) -> None:
-    agent = await agent_of(sandbox)
-    await post(agent, await challenged(agent), "confirmation_incomplete")
-    practice_id = await sandbox.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'sandbox'")
-    async with sandbox.database.transaction(practice_id) as connection:
-        [intent] = await connection.fetch("SELECT state, result FROM intent")
-    assert (intent["state"], intent["result"]) == ("executing", None)
+async def test_only_a_call_that_simulates_gets_an_engine_that_does(sandbox: World) -> None:
+    engine = sandbox.service.engine
+    call = Call(BY_NAME["get_practice"], None, Arguments, "request")
+    assert engine_for(call, engine) is engine
+    assert type(engine) is Engine
+    assert isinstance(engine_for(replace(call, simulate="internal"), engine), SimulatingEngine)
 
 
 async def test_an_incomplete_write_under_an_idempotency_key_is_answered_by_the_same_key(sandbox: World) -> None:
@@ -145,13 +147,6 @@ async def test_an_incomplete_write_under_an_idempotency_key_is_answered_by_the_s
     [booked] = await appointments(integration)
     assert (await post(integration, body, None, **key)).json() == {"appointmentId": booked}
     assert await appointments(integration) == [booked]
-
-
-async def test_an_unknown_outcome_that_nobody_asks_about_is_forgotten_in_time(sandbox: World) -> None:
-    agent = await agent_of(sandbox)
-    await post(agent, await challenged(agent), "confirmation_incomplete")
-    sandbox.clock.advance(hours=25)
-    assert await prune_intents(sandbox.database, sandbox.clock.now) == 1
 
 
 async def test_an_internal_error_after_execution_is_answered_by_a_resend(sandbox: World) -> None:

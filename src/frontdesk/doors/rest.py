@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
+from frontdesk.engine.sandbox import engine_for
 from frontdesk.operations import EXTENSIONS, OPERATIONS, Operation
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import look_up_again, read_body, require_json_body
@@ -47,7 +48,7 @@ class RestDoor:
                 body = await _json_body(request, receive, faults)
                 look_up_again(request, self._engine.authenticator)
             call = _call(operation, path, request, body, faults)
-            answer = await self._engine.execute(call)
+            answer = await engine_for(call, self._engine).execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
             methods = self._routes.methods(request.path)

@@ -180,7 +180,7 @@ class Engine:
                 call.agreed,
                 call.traceparent,
             )
-            body = await self.write(call, write)
+            body = await self.writes.execute(write)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
@@ -199,9 +199,6 @@ class Engine:
     async def _identify(self, call: Call) -> Caller:
         call.caller = await self.authenticator.identify(call.token, call.resource)
         return call.caller
-
-    async def write(self, _call: Call, write: Write) -> Mapping[str, Any]:
-        return await self.writes.execute(write)
 
     async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
         """Records a read of protected data and counts its patients before it is answered, also when nothing was found.

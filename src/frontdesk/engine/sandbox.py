@@ -1,13 +1,13 @@
 """Simulates errors on request at sandbox practices, with the side effects of the real ones."""
 
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Literal, NoReturn
 
 from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE, FieldError, Problem, declined, invalid
 from frontdesk.engine.answer_cache import Answer
-from frontdesk.engine.confirmation import Write
+from frontdesk.engine.confirmation import Write, Writes
 from frontdesk.engine.consent import Challenge, new_token
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.operations import Context, Operation
@@ -42,8 +42,8 @@ SCENARIOS: Mapping[str, Scenario] = {
     "confirmation_mismatch": Scenario("judging", _JUDGED),
     "confirmation_incomplete": Scenario(
         "after executing",
-        "A write is executed, but its outcome is not recorded. Reads show it. An identical resend with the header "
-        "gets the same error; without the header it returns the result.",
+        "A write is executed, as reads show. An identical resend with the header gets the same error; without the "
+        "header it returns the result.",
     ),
     "slot_unavailable": Scenario("judging", f"{_JUDGED} The slot stays open."),
     "validation": Scenario("judging", f"With rule `declined`, as if the scheduling system had declined. {_JUDGED}"),
@@ -67,56 +67,47 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
+def engine_for(call: Call, engine: Engine) -> Engine:
+    """The engine, or one that simulates the error that the call asks for."""
+    if call.simulate is None:
+        return engine
+    writes = SimulatingWrites(**_fields_of(engine.writes), code=call.simulate)
+    return SimulatingEngine(**_fields_of(engine) | {"writes": writes})
+
+
+def _fields_of(record: Engine | Writes) -> dict[str, Any]:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
 class SimulatingEngine(Engine):
-    """An engine that simulates the error that a call asks for."""
-
-    def answer(self, call: Call) -> Coroutine[Any, Any, Answer]:
-        return super().answer(call) if call.simulate is None else self._simulate(call, call.simulate)
-
-    async def _simulate(self, call: Call, code: str) -> Answer:
-        system = await self.systems(await self.admit(call))
+    async def answer(self, call: Call) -> Answer:
+        system, code = await self.systems(await self.admit(call)), call.simulate or ""
         if not (await system.directory()).practice.sandbox:
             raise _refusal(f"{HEADER} is available only for sandbox practices")
-        scenario = SCENARIOS.get(code)
-        if scenario is None:
+        if code not in SCENARIOS:
             raise _refusal(f"{HEADER} must be a code of the error catalogue")
-        if scenario.moment == "before reading":
+        if SCENARIOS[code].moment == "before reading":
             raise _simulated(code)
         return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
 
-    async def write(self, call: Call, write: Write) -> Mapping[str, Any]:
-        if call.simulate is None:
-            return await self._settled(write)
-        if call.simulate == "confirmation_required":
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatingWrites(Writes):
+    code: str
+
+    async def execute(self, write: Write) -> Mapping[str, Any]:
+        if self.code == "confirmation_required":
             intent = write.intent
-            stored = None if intent is None else await self.writes.stored_result(write, intent)
+            stored = None if intent is None else await self.stored_result(write, intent)
             if stored:
                 return stored
-            challenge = await self.writes.challenge(write)
-            challenge.detail = _detail(call.simulate)
+            challenge = await self.challenge(write)
+            challenge.detail = _detail(self.code)
             raise challenge
-        body = await self.writes.execute(write)
-        if call.simulate == "confirmation_incomplete":
-            sql = "SELECT withhold_outcome($1, $2)"
-            await self.writes.intents.database.write(sql, write.context.caller.practice_id, write.intent_id)
-        if SCENARIOS[call.simulate].moment == "after executing":
-            raise _simulated(call.simulate)
+        body = await super().execute(write)
+        if SCENARIOS[self.code].moment == "after executing":
+            raise _simulated(self.code)
         return body  # the stored result of a write that was executed before
-
-    async def _settled(self, write: Write) -> Mapping[str, Any]:
-        """Executes the write. A simulated unknown outcome is recorded first, so that the resend finds it."""
-        try:
-            return await self.writes.execute(write)
-        except Problem as problem:
-            if problem.code != "confirmation_incomplete":
-                raise
-            if not (await write.context.system.directory()).practice.sandbox:
-                raise
-            sql = "SELECT record_outcome($1, $2) AS known"
-            row = await self.writes.intents.database.write(sql, write.context.caller.practice_id, write.intent_id)
-            if row is None or not row["known"]:
-                raise
-        return await self.writes.execute(write)
 
 
 def _simulated_operation(call: Call) -> Operation:

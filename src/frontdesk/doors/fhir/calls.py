@@ -11,6 +11,7 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
+from frontdesk.engine.sandbox import engine_for
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.web.bodies import look_up_again
 from frontdesk.web.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
@@ -64,7 +65,8 @@ class Calls:
     async def _execute(self, operation: Operation, values: dict[str, Any], key: str | None) -> dict[str, Any]:
         if operation.depends_on != "directory":
             await self._count()
-        answer = await self._engine.execute(self._call(operation, values, key))
+        call = self._call(operation, values, key)
+        answer = await engine_for(call, self._engine).execute(call)
         return dict(answer.body)
 
     @property

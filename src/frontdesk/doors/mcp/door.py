@@ -40,7 +40,7 @@ from frontdesk.engine.answer_cache import Answer
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.consent import Challenge
 from frontdesk.engine.execute import Call, Engine
-from frontdesk.engine.sandbox import SimulatedByGateway
+from frontdesk.engine.sandbox import SimulatedByGateway, engine_for
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import look_up_again, read_body, require_json_body
@@ -194,7 +194,7 @@ class McpDoor:
             except Problem as problem:
                 return self._failed(request, message, problem)
         try:
-            answer = await self._engine.execute(request.call)
+            answer = await engine_for(request.call, self._engine).execute(request.call)
         except Challenge as challenge:
             if caller is not None and "card" in request.call.host and challenge.asks != "elicitation":
                 hidden = challenge.asks == "card"
@@ -242,7 +242,7 @@ class McpDoor:
                     raise declined()
             # The caller is identified again: rights and demands may have changed since the question.
             request.call = replace(call, agreed=token, caller=None)
-            reply = _executed(message, await self._engine.execute(request.call))
+            reply = _executed(message, await engine_for(request.call, self._engine).execute(request.call))
         except Problem as problem:
             reply = self._failed(request, message, problem)
         reply.streamed = http.response_started

@@ -23,8 +23,7 @@ BEGIN
         ELSIF p_chore = 'old intents' THEN
             v_found := EXISTS (
                 SELECT FROM intent i
-                WHERE i.practice_id = v_id AND i.keep_until <= p_before
-                  AND (i.state <> 'executing' OR i.withheld IS NOT NULL)
+                WHERE i.practice_id = v_id AND i.keep_until <= p_before AND i.state <> 'executing'
             );
         ELSIF p_chore = 'old holds' THEN
             v_found := EXISTS (SELECT FROM slot_hold h WHERE h.practice_id = v_id AND h.held_at < p_before);

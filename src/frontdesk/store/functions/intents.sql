@@ -76,25 +76,6 @@ BEGIN
     );
 END $$;
 
--- Sandbox practices can ask for a write whose outcome is unknown: it has executed, and its result is held back.
-CREATE OR REPLACE FUNCTION withhold_outcome(p_practice bigint, p_intent bytea) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    UPDATE intent t SET state = 'executing', withheld = t.result, result = NULL
-    WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.state = 'consumed';
-END $$;
-
--- False if no result was held back.
-CREATE OR REPLACE FUNCTION record_outcome(p_practice bigint, p_intent bytea) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    UPDATE intent t SET state = 'consumed', result = t.withheld, withheld = NULL
-    WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.withheld IS NOT NULL;
-    RETURN FOUND;
-END $$;
-
 -- Deletes expired challenges and old results, at most p_most; several nodes may call it at once. ARRAY() is evaluated
 -- once: a locking subquery that the plan evaluates again for every row would delete more.
 CREATE OR REPLACE FUNCTION forget_intents(p_practice bigint, p_now timestamptz, p_most integer) RETURNS integer
@@ -105,8 +86,7 @@ BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = ANY (ARRAY(
         SELECT o.intent_id FROM intent o
-        WHERE o.practice_id = p_practice AND o.keep_until <= p_now
-          AND (o.state <> 'executing' OR o.withheld IS NOT NULL)
+        WHERE o.practice_id = p_practice AND o.keep_until <= p_now AND o.state <> 'executing'
         ORDER BY o.keep_until LIMIT p_most FOR UPDATE SKIP LOCKED
     ));
     GET DIAGNOSTICS done = ROW_COUNT;

@@ -27,7 +27,7 @@ GRANT SELECT (practice_id, record_id) ON frontdesk.audit_unsealed TO frontdesk_o
 GRANT SELECT (practice_id, record_id, at) ON frontdesk.audit_record TO frontdesk_overview;
 GRANT SELECT (practice_id, sequence) ON frontdesk.audit_head TO frontdesk_overview;
 GRANT SELECT (practice_id, sequence) ON frontdesk.audit_signed_head TO frontdesk_overview;
-GRANT SELECT (practice_id, state, keep_until, withheld) ON frontdesk.intent TO frontdesk_overview;
+GRANT SELECT (practice_id, state, keep_until) ON frontdesk.intent TO frontdesk_overview;
 GRANT SELECT (practice_id, held_at) ON frontdesk.slot_hold TO frontdesk_overview;
 GRANT SELECT (practice_id, event_id, occurred_at, relayed) ON frontdesk.outbox TO frontdesk_overview;
 GRANT SELECT (practice_id, endpoint_id, event_id, subject, state, holder, due_at)
@@ -53,7 +53,7 @@ BEGIN
     ELSIF p_chore = 'old intents' THEN
         RETURN QUERY
         SELECT DISTINCT i.practice_id FROM intent i
-        WHERE i.keep_until <= p_before AND (i.state <> 'executing' OR i.withheld IS NOT NULL);
+        WHERE i.keep_until <= p_before AND i.state <> 'executing';
     ELSIF p_chore = 'old holds' THEN
         RETURN QUERY SELECT DISTINCT h.practice_id FROM slot_hold h WHERE h.held_at < p_before;
     ELSIF p_chore = 'old events' THEN
