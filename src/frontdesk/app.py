@@ -59,6 +59,7 @@ from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.engine.intents import Intents
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
+from frontdesk.feature import Core, Services
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.operations import SlotJson
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
@@ -76,7 +77,6 @@ from frontdesk.store.database import READY_SECONDS, WATCH_SECONDS, Database
 from frontdesk.store.directories import DirectoryCache
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.migrate import readiness
-from frontdesk.store.notes import notes_for_agents
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.store.queues import QUEUES, QueueMeter
 from frontdesk.systems.fhir import FhirSystems
@@ -186,6 +186,7 @@ def build_service(
 
     failed_attempts = FailedAttempts(database)
     webhook_sender = Sender(allow_private=settings.webhook_allow_private)
+    services = Services()
     engine = _engine_type(tracing)(
         authenticator=authenticator,
         systems=system_of,
@@ -202,9 +203,10 @@ def build_service(
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
         hold_lifetime=timedelta(seconds=settings.hold_seconds),
-        notes=partial(notes_for_agents, database),
+        services=services,
         clock=now,
     )
+    services.build(Core(settings=settings, database=database, engine=engine, clock=now))
     return Service(
         settings=settings,
         database=database,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
-from frontdesk.access.clients.scopes import EVERY_SCOPE, SCOPES
+from frontdesk.access.clients.scopes import SCOPES, every_scope
 from frontdesk.console.actions.clients import ClientFields
 from frontdesk.console.pages.clients import scope_meanings
 from frontdesk.domain.errors import Problem
@@ -52,7 +52,7 @@ async def added(browser: httpx.AsyncClient, **fields: Any) -> tuple[str, str]:
 
 
 def test_every_scope_is_offered_in_the_order_of_the_scopes() -> None:
-    assert tuple(scope_meanings()) == EVERY_SCOPE
+    assert tuple(scope_meanings()) == every_scope()
 
 
 async def test_an_empty_practice_is_told_what_to_do_first(admin: httpx.AsyncClient) -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from frontdesk.access.clients.scopes import EVERY_SCOPE
+from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 
-KNOWN = (*EVERY_SCOPE, *EVENT_TYPES, "harbor", "riverside")
+KNOWN = (*every_scope(), *EVENT_TYPES, "harbor", "riverside")
 
 
 @pytest.mark.parametrize(

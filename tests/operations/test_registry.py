@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from frontdesk.access.clients.scopes import EXTENSION_SCOPES, SCOPES
+from frontdesk.access.clients.scopes import SCOPES, extension_scopes
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.engine.arguments import Arguments, read
-from frontdesk.operations import EXTENSIONS, GROUPS, OPERATIONS, Operation
+from frontdesk.operations import GROUPS, OPERATIONS, Operation, extensions, published
 from frontdesk.operations._records import Record
 from frontdesk.operations._schemas import plain_schema
 from tests.support.world import NOW
@@ -84,7 +84,7 @@ ANSWERS = {
     "list_notes": {f"items.{name}" for name in ("kind", "text", "appointmentId", "writtenAt")},
 }
 
-each_operation = pytest.mark.parametrize("operation", [*OPERATIONS, *EXTENSIONS], ids=lambda operation: operation.name)
+each_operation = pytest.mark.parametrize("operation", published().values(), ids=lambda operation: operation.name)
 
 
 def test_the_registry_is_the_table_of_the_contract_in_its_order() -> None:
@@ -96,7 +96,7 @@ def test_the_registry_is_the_table_of_the_contract_in_its_order() -> None:
 
 def test_every_scope_is_needed_by_some_operation() -> None:
     assert {operation.scope for operation in OPERATIONS} == {None, *SCOPES}
-    assert {operation.scope for operation in EXTENSIONS} == set(EXTENSION_SCOPES)
+    assert {operation.scope for operation in extensions()} == set(extension_scopes())
 
 
 def test_a_read_that_discloses_patients_is_audited() -> None:
@@ -112,7 +112,7 @@ def test_the_groups_of_the_documents_are_in_one_piece_each() -> None:
 
 
 def test_no_two_operations_share_a_route() -> None:
-    operations = (*OPERATIONS, *EXTENSIONS)
+    operations = published().values()
     assert len({(operation.method, operation.path) for operation in operations}) == len(operations)
 
 

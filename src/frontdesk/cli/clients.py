@@ -139,12 +139,12 @@ def _add(args: argparse.Namespace) -> None:
 
 def _scopes(given: Sequence[str]) -> list[str]:
     """The scopes that were given; `all` stands for every scope of the contract."""
-    from frontdesk.access.clients.scopes import EVERY_SCOPE, EXTENSION_SCOPES, SCOPES
+    from frontdesk.access.clients.scopes import SCOPES, every_scope, extension_scopes
 
     if not given:
         raise BadInput(
-            f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(EVERY_SCOPE)}), "
-            f"or --scope all for all but {', '.join(EXTENSION_SCOPES)}."
+            f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(every_scope())}), "
+            f"or --scope all for all but {', '.join(extension_scopes())}."
         )
     named = [scope for scope in given if scope != "all"]
     return [*named, *SCOPES] if len(named) < len(given) else named

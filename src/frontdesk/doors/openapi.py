@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from frontdesk.access.clients.scopes import EVERY_SCOPE
+from frontdesk.access.clients.scopes import every_scope
 from frontdesk.doors.openapi_errors import (
     HEADERS,
     SCHEMAS,
@@ -233,7 +233,9 @@ def _in_path(operation: Operation, name: str) -> bool:
 
 
 def _security_scheme(settings: Settings, operations: Sequence[Operation]) -> Mapping[str, Any]:
-    titles = {scope: [operation.title for operation in operations if operation.scope == scope] for scope in EVERY_SCOPE}
+    titles = {
+        scope: [operation.title for operation in operations if operation.scope == scope] for scope in every_scope()
+    }
     needed = {scope: ", ".join(each) for scope, each in titles.items() if each}
     return {
         "type": "oauth2",

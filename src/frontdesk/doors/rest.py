@@ -11,7 +11,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import engine_for
-from frontdesk.operations import EXTENSIONS, OPERATIONS, Operation
+from frontdesk.operations import Operation, published
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import look_up_again, read_body, require_json_body
 from frontdesk.web.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
@@ -31,7 +31,7 @@ class RestDoor:
         self._engine = engine
         self._settings = settings
         self._requests = requests
-        self._routes = Routes((*OPERATIONS, *EXTENSIONS))
+        self._routes = Routes(published().values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = request_of(scope)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -19,7 +19,6 @@ from frontdesk.domain.consent import Consent
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date, minute_of
-from frontdesk.domain.notes import SharedNote
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
 from frontdesk.engine.arguments import Arguments, read
@@ -27,6 +26,7 @@ from frontdesk.engine.confirmation import Write, Writes, audit_entry
 from frontdesk.engine.intents import key_faults
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
+from frontdesk.feature import Services
 from frontdesk.operations import Context, Operation, Proposal, SlotJson, supported
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -76,7 +76,7 @@ class Engine:
     patient_guard: PatientGuard
     slot_json: SlotJson
     hold_lifetime: timedelta
-    notes: Callable[[int, str], Awaitable[Sequence[SharedNote]]]  # of a practice, on a patient, marked for agents
+    services: Services  # of the features
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: Counter[str] = field(default_factory=Counter)  # by the limit on patients that was exceeded
 
@@ -160,7 +160,7 @@ class Engine:
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
             hold_lifetime=self.hold_lifetime,
-            notes=partial(self.notes, caller.practice_id),
+            services=self.services,
             subjects=subjects,
         )
         today = await _today(context) if operation.input.needs_today else None

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from functools import cache
 
+from frontdesk.feature import features
 from frontdesk.operations import (
     book_appointment,
     cancel_appointment,
@@ -19,7 +20,6 @@ from frontdesk.operations import (
     get_visit_type,
     list_appointments,
     list_locations,
-    list_notes,
     list_procedures,
     list_providers,
     list_visit_types,
@@ -68,19 +68,28 @@ OPERATIONS: tuple[Operation, ...] = (
     reschedule_appointment.OPERATION,
 )
 
-# Beyond the contract: listed only to tokens that hold their scopes.
-EXTENSIONS: tuple[Operation, ...] = (list_notes.OPERATION,)
-
-BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, *EXTENSIONS)}
+BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 GROUPS: tuple[Group, ...] = tuple(dict.fromkeys(operation.group for operation in OPERATIONS if operation.group))
 NEEDS: Mapping[str, Capability] = {
     operation.name: operation.needs for operation in OPERATIONS if operation.needs is not None
 }
 
 
+@cache
+def extensions() -> tuple[Operation, ...]:
+    """The features' operations, beyond the contract: listed only to tokens that hold their scopes."""
+    return tuple(operation for feature in features() for operation in feature.parts.operations)
+
+
+@cache
+def published() -> Mapping[str, Operation]:
+    """By name, what clients can call: the operations of the contract and the extensions."""
+    return {operation.name: operation for operation in (*OPERATIONS, *extensions())}
+
+
 def extensions_for(scopes: Collection[str]) -> tuple[Operation, ...]:
     """The extensions that a token with these scopes may call."""
-    return tuple(operation for operation in EXTENSIONS if operation.scope in scopes)
+    return tuple(operation for operation in extensions() if operation.scope in scopes)
 
 
 @cache
@@ -97,7 +106,6 @@ __all__ = [
     "BOOK_HELD",
     "BY_NAME",
     "CALL_IN",
-    "EXTENSIONS",
     "GET_HOLD",
     "GROUPS",
     "HOLD_SLOT",
@@ -122,6 +130,8 @@ __all__ = [
     "SlotJson",
     "booking_refusal",
     "check_override",
+    "extensions",
     "extensions_for",
+    "published",
     "supported",
 ]

@@ -1,14 +1,14 @@
 """The definition of an operation, and the context it runs in."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.cursors import Cursors
-from frontdesk.domain.notes import SharedNote
 from frontdesk.domain.slot_ids import SlotIds
+from frontdesk.feature import Services
 from frontdesk.operations._fields import Input
 from frontdesk.operations._records import Record
 from frontdesk.operations._slot_json import SlotJson
@@ -28,7 +28,7 @@ class Context:
     cursors: Cursors
     supports: frozenset[str]  # names of the operations that the practice's system can perform
     hold_lifetime: timedelta
-    notes: Callable[[str], Awaitable[Sequence[SharedNote]]]  # those on a patient that are marked for agents
+    services: Services  # of the features
     subjects: list[str] = field(default_factory=list)
 
 

@@ -1,6 +1,9 @@
 """All scopes. An operation requires one of them; a client has some of them."""
 
 from collections.abc import Mapping
+from functools import cache
+
+from frontdesk.feature import features
 
 SCOPES = (
     "practices:read",
@@ -13,9 +16,6 @@ SCOPES = (
     "appointments:confirm",
 )
 
-# Of operations beyond the contract. No client holds one that was not named when its scopes were chosen.
-EXTENSION_SCOPES = ("notes:read",)
-EVERY_SCOPE = SCOPES + EXTENSION_SCOPES
 
 # What an assistant may reach at most, by the role of the staff member who connected it. Callers are identified by the
 # data that patients:write changes, so only admins can hand it to an assistant.
@@ -23,3 +23,14 @@ ROLE_SCOPES: Mapping[str, frozenset[str]] = {
     "staff": frozenset(SCOPES) - {"patients:write"},
     "admin": frozenset(SCOPES),
 }
+
+
+@cache
+def extension_scopes() -> tuple[str, ...]:
+    """Of the features' operations. No client holds one that was not named when its scopes were chosen."""
+    return tuple(scope for feature in features() for scope in feature.scopes)
+
+
+@cache
+def every_scope() -> tuple[str, ...]:
+    return SCOPES + extension_scopes()

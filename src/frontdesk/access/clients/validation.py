@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import cast, get_args
 
 from frontdesk.access.clients.caller import Grant
-from frontdesk.access.clients.scopes import EVERY_SCOPE
+from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
 from frontdesk.domain.text import character_fault
 
@@ -40,8 +40,8 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     if not scopes:
         raise ClientError("A client needs at least one scope.", "scopes")
     for scope in scopes:
-        if scope not in EVERY_SCOPE:
-            raise ClientError(f"There is no scope {scope!r}{closest(scope, EVERY_SCOPE)}.", "scopes")
+        if scope not in every_scope():
+            raise ClientError(f"There is no scope {scope!r}{closest(scope, every_scope())}.", "scopes")
     return ordered(scopes)
 
 
@@ -67,4 +67,4 @@ def check_patient_access(**limits: int | None) -> None:
 
 
 def ordered(scopes: Collection[str]) -> tuple[str, ...]:
-    return tuple(scope for scope in EVERY_SCOPE if scope in scopes)
+    return tuple(scope for scope in every_scope() if scope in scopes)

@@ -24,6 +24,7 @@ from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import features
 from frontdesk.texts import N_
 
 _CHANGED = N_("Somebody else has changed this client meanwhile. Nothing was saved: open the page again.")
@@ -47,12 +48,12 @@ _SCOPE_MEANINGS = {
     "appointments:book": N_("booking and rescheduling"),
     "appointments:cancel": N_("cancelling"),
     "appointments:confirm": N_("confirming that a patient comes"),
-    "notes:read": N_("notes that staff have marked for agents"),
 }
 
 
 def scope_meanings() -> dict[str, str]:
-    return {scope: _(meaning) for scope, meaning in _SCOPE_MEANINGS.items()}
+    of_features = {scope: meaning for feature in features() for scope, meaning in feature.scopes.items()}
+    return {scope: _(meaning) for scope, meaning in (_SCOPE_MEANINGS | of_features).items()}
 
 
 async def _list(request: ConsoleRequest) -> Response:

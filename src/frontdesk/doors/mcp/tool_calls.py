@@ -11,7 +11,7 @@ from frontdesk.engine.answer_cache import CacheKey
 from frontdesk.engine.arguments import Arguments, from_tool
 from frontdesk.engine.execute import Call
 from frontdesk.engine.sandbox import META_KEY
-from frontdesk.operations import BY_NAME, Operation
+from frontdesk.operations import Operation, published
 from frontdesk.web.http_request import SIMULATE, HttpRequest, decoded
 
 _KEY_IN_META = "idempotencyKey"
@@ -22,7 +22,7 @@ def tool_of(message: Message) -> Operation | None:
     if message.method != "tools/call" or message.id is None:
         return None
     name, given = message.params.get("name"), message.params.get("arguments")
-    operation = BY_NAME.get(name) if isinstance(name, str) else None
+    operation = published().get(name) if isinstance(name, str) else None
     if operation is None:
         raise message.rejection(INVALID_PARAMS, "Unknown tool. tools/list names every tool.")
     if given is not None and not isinstance(given, dict):

@@ -12,7 +12,7 @@ from frontdesk.access.clients.records import PatientAccess
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app
 from frontdesk.doors.fhir.addresses import fhir_id
-from frontdesk.operations.list_notes import Output
+from frontdesk.features.notes.list_notes import Output
 from frontdesk.practice_file import dump
 from frontdesk.store.practices import export_practice
 from tests.console.desk import Document, records, stored, words
@@ -225,6 +225,6 @@ def test_only_the_console_and_one_operation_read_the_table_of_notes() -> None:
         if "desk_note" in path.read_text(encoding="utf-8")
     }
     removed_with_the_practice = "store/functions/removal.sql"
-    marked_for_agents = {"store/notes.py", "store/migrations/120_notes_for_agents.sql"}
+    marked_for_agents = {"features/notes/shared.py", "store/migrations/120_notes_for_agents.sql"}
     staff_only = {"console/actions/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
     assert naming == staff_only | marked_for_agents

@@ -1,0 +1,82 @@
+"""What a feature may bring, and what the core lends to it. The core iterates over `features()` and knows none by name.
+
+A feature is a folder of `frontdesk.features`. Its `__init__.py` states facts and is imported wherever they are needed;
+its `parts.py` names what runs and is imported when the first part is used.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from frontdesk.background import Step
+    from frontdesk.engine.execute import Engine
+    from frontdesk.operations import Operation
+    from frontdesk.settings import Settings
+    from frontdesk.store.database import Database
+
+T = TypeVar("T")
+_PACKAGE = "frontdesk.features"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """What a feature's services and steps are built from."""
+
+    settings: "Settings"
+    database: "Database"
+    engine: "Engine"
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """What a feature adds to the core, each under the name of what it is there."""
+
+    operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
+    services: "Callable[[Core], Iterable[object]]" = lambda _core: ()
+    """What its operations, pages and steps work with; each finds one by its class in `Services`."""
+    steps: "Callable[[Core, Services], Iterable[Step]]" = lambda _core, _services: ()  # of the background's work
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Feature:
+    """The facts of a feature, and its parts."""
+
+    name: str  # of its folder, and its key in the practice file
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    """What each lets a client do. No client holds one that it was not given by name."""
+
+    @cached_property
+    def folder(self) -> Path:
+        return Path(cast(str, import_module(f"{_PACKAGE}.{self.name}").__file__)).parent
+
+    @cached_property
+    def parts(self) -> Parts:
+        parts: Parts = import_module(f"{_PACKAGE}.{self.name}.parts").PARTS
+        return parts
+
+
+class Services:
+    """The services of all features, each found by its class."""
+
+    def __init__(self) -> None:
+        self._found: dict[type[Any], Any] = {}
+
+    def build(self, core: Core) -> None:
+        for feature in features():
+            self._found |= {type(service): service for service in feature.parts.services(core)}
+
+    def __getitem__(self, kind: type[T]) -> T:
+        return cast(T, self._found[kind])
+
+
+@cache
+def features() -> tuple[Feature, ...]:
+    """Imported by name, because every layer reads the list and the features stand above all layers."""
+    listed: tuple[Feature, ...] = import_module(_PACKAGE).FEATURES
+    return listed
