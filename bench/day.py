@@ -10,7 +10,7 @@ import load
 from floors import BookingFloor, memory_server
 from measuring import Generators, Progress, Row, Sizes, median
 from practices import VISIT_TYPE, Slots, always_open, first_day, patients_sql
-from resources import MOST_GROWTH, growth_of
+from resources import growth_of
 from service import SESSION_COOKIE, Service, accounted, resident_megabytes
 
 AGENTS = 16
@@ -81,8 +81,6 @@ def _measured(service: Service, folder: Path, sizes: Sizes, generators: Generato
             "mixed day, memory",
             "memory of a worker during the mixed day, last quarter against the second",
             growth_of(samples),
-            MOST_GROWTH,
-            at_most=True,
             figures=f"{median(samples[-4:]):.0f} MB at the end",
         ),
     ]

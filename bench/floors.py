@@ -82,7 +82,11 @@ def memory_server(service: Service, paths: list[str], token: str, folder: Path) 
         server.wait(30)
 
 
-# The statements of one two-phase booking as the service makes them: judged, challenged; found, judged again, committed.
+_CHANGE = f"""jsonb_build_object('appointmentId', 'apt_' || md5(:k::text),
+    'patientId', 'pat_' || lpad(:patient::text, 22, '0'), 'providerId', :provider::integer, 'locationId', {LOCATION},
+    'visitTypeId', {VISIT_TYPE}, 'procedureId', {PROCEDURE}, 'startsAt', to_timestamp(:starts * 60.0),
+    'endsAt', to_timestamp(:ends * 60.0), 'busyUntil', to_timestamp(:ends * 60.0))"""
+# The statements of one two-phase booking as the service makes them: one for the challenge, one for the confirmation.
 _BOOKING = f"""
 \\set i :i + 1
 \\set k :first + :client_id + :i * {POOL}
@@ -91,19 +95,11 @@ _BOOKING = f"""
 \\set starts :day + {FIRST_BOOKED_MINUTE} + :k / (:providers * {DAYS}) * {MINUTES}
 \\set ends :starts + {MINUTES}
 \\set patient 1 + :k % :patients
-SELECT * FROM booking_state(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
-    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL, now());
-SELECT issue_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment', sha256('fingerprint'::bytea),
-    now(), now() + interval '10 minutes', now() + interval '10 minutes',
+SELECT * FROM challenge_booking(:practice, :version, {_CHANGE}, sha256(:k::text::bytea), 'client', 'book_appointment',
+    sha256('fingerprint'::bytea), now(), now() + interval '10 minutes',
     ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0);
-SELECT * FROM find_intent(:practice, sha256(:k::text::bytea));
-SELECT * FROM booking_state(:practice, 'pat_' || lpad(:patient::text, 22, '0'), :provider,
-    to_timestamp(:starts * 60.0), to_timestamp(:ends * 60.0), NULL, now());
-SELECT * FROM commit_write(:practice, :version, 'book', jsonb_build_object('appointmentId', 'apt_' || md5(:k::text),
-    'patientId', 'pat_' || lpad(:patient::text, 22, '0'), 'providerId', :provider::integer, 'locationId', {LOCATION},
-    'visitTypeId', {VISIT_TYPE}, 'procedureId', {PROCEDURE}, 'startsAt', to_timestamp(:starts * 60.0),
-    'endsAt', to_timestamp(:ends * 60.0), 'busyUntil', to_timestamp(:ends * 60.0)), 'client', 'book_appointment',
-    :k::text, now(), sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
+SELECT * FROM commit_write(:practice, :version, 'book', {_CHANGE}, 'client', 'book_appointment', :k::text, now(),
+    sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
 """
 
 

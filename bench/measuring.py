@@ -66,24 +66,16 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `value` is judged by `target`: at least it, or at most it; None is for information."""
+    """One line of the table, judged by the target of its key."""
 
     key: str
     title: str
     value: float
-    target: float | None = None
-    at_most: bool = False
     unit: str = ""
     low: float | None = None
     high: float | None = None
     figures: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def passed(self) -> bool | None:
-        if self.target is None:
-            return None
-        return self.value <= self.target if self.at_most else self.value >= self.target
 
 
 class Progress:

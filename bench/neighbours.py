@@ -48,8 +48,6 @@ def noisy_neighbour(
             "noisy neighbour",
             f"search_slots, warm, p99 beside {_WINDOWS * _CAP:,} cold searches of another practice, against alone",
             value,
-            2.0,
-            at_most=True,
             low=low,
             high=high,
             figures=f"p50 {times['beside'][0]:.2f} of {times['alone'][0]:.2f} ms, "

@@ -1,6 +1,6 @@
 """Measures everything that frontdesk promises about speed, in one run, against floors taken in the same run.
 
-    make bench          everything, in half an hour; writes bench/results/latest.json, and from it
+    make bench          everything, in about 45 minutes; writes bench/results/latest.json, and from it
                         docs/performance.md and its curves
     make bench-quick    smaller and shorter, in a few minutes; writes bench/results/quick.json only
 
@@ -135,10 +135,14 @@ def main() -> int:
     parser.add_argument("--soak", type=int, metavar="SECONDS", help="of load for the memory of a worker")
     parser.add_argument("--only", action="append", choices=CASES, help="this case only; may be given several times")
     parser.add_argument("--practices", type=int, help="the largest database, in practices of 1,000 appointments")
-    parser.add_argument("--report", action="store_true", help="measure nothing: write the documents from latest.json")
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing: print latest.json, and write the documents from it"
+    )
     options = parser.parse_args()
     if options.report:
-        report.write_documents(json.loads((report.RESULTS / "latest.json").read_text()))
+        found = json.loads((report.RESULTS / "latest.json").read_text())
+        print(report.table(found))
+        report.write_documents(found)
         return 0
     sizes = QUICK if options.quick else FULL
     if options.soak:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import load
 from measuring import Generators, Progress, Sizes
-from practices import Slots, always_open, patients_sql, scattered_sql, search_path, search_query, unheard
+from practices import Slots, always_open, path_of, patients_sql, scattered_sql, search_path, search_query, unheard
 from service import Service, accounted
 
 SLOTS = Slots(providers=9, patients=20)
@@ -16,7 +16,10 @@ _CONNECTIONS = 16
 _BOOKERS = 8  # fewer than a practice has providers: nobody waits for another's commit, however few practices there are
 _CLIENTS = 64  # of as many practices where there are
 _WARM_CLIENTS = 16
-_QUESTIONS = 63  # no divisor in common with the clients: everybody asks everything
+_FIRST_DATES, _LIMITS = (
+    range(1, 10),
+    range(44, 51),
+)  # 63 searches: no divisor in common with the clients, so each asks all
 _STRANGERS = 50  # practices that are asked for the first time
 _AT_ONCE = 100  # practices loaded by one statement
 _MANY = 300  # practices from which on it is quicker to build indexes afterwards
@@ -54,7 +57,11 @@ class Site:
         service.execute(patients_sql(1, SLOTS.patients) + scattered_sql("1", _PAST, _AHEAD))
         service.settle()
         self._booked: dict[int, int] = {}
-        self._never_asked = unheard([search_query(_SEARCHED, 0, ahead) for ahead in range(1, _QUESTIONS + 1)])
+        # Few dates: the slots that the clients are shown have to fit into the worker's memory of slots.
+        self._queries = [
+            {**search_query(_SEARCHED, 0, ahead), "limit": limit} for ahead in _FIRST_DATES for limit in _LIMITS
+        ]
+        self._never_asked = unheard(self._queries)
         self.aim(1)
 
     def aim(self, practices: int) -> None:
@@ -92,9 +99,9 @@ class Site:
         self.aim(practices)
 
     def get_known(self) -> None:
-        """Lets the service meet the practices that it will be asked about, and read all of the searched calendars."""
-        farthest, nearest = (search_path(_SEARCHED, 0, ahead) for ahead in (_QUESTIONS, 1))
-        requests = [load.request("GET", path, token) for path in (farthest, nearest) for token in self._tokens]
+        """Asks in every practice for all slots that its searches find, so that the service remembers them."""
+        paths = [search_path(_SEARCHED, 0, ahead) for ahead in reversed(_FIRST_DATES)]
+        requests = [load.request("GET", path, token) for path in paths for token in self._tokens]
         self._generators.run(load.one_by_one, self.service.port, requests)
 
     def first_searches(self, practices: int) -> float | None:
@@ -109,9 +116,7 @@ class Site:
 
     def warm_search(self) -> load.Measured:
         few = itertools.cycle(self._tokens[:: _CLIENTS // _WARM_CLIENTS])
-        requests = [
-            load.request("GET", search_path(_SEARCHED, 0, ahead), next(few)) for ahead in range(1, _QUESTIONS + 1)
-        ]
+        requests = [load.request("GET", path_of(query.items()), next(few)) for query in self._queries]
         self._generators.run(load.one_by_one, self.service.port, requests)  # what was booked has made them cold
         return self._accounted(load.repeat, self.service.port, requests, _CONNECTIONS, self._seconds)
 

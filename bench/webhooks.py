@@ -19,7 +19,6 @@ from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 
 PENDING = 100_000
-TARGET = 500.0
 _ENDPOINTS = 8
 _WARM_SECONDS = 3.0
 _FILL = """
@@ -66,7 +65,7 @@ def backlog(folder: Path, sizes: Sizes, progress: Progress) -> list[Row]:
         finally:
             service.stop()
     title = f"webhook deliveries a second of {PENDING:,} pending events to {_ENDPOINTS} endpoints, without statistics"
-    return [Row("webhook backlog", title, rate, TARGET, unit="/s", figures=f"{rate:,.0f} a second")]
+    return [Row("webhook backlog", title, rate, unit="/s", figures=f"{rate:,.0f} a second")]
 
 
 def _add_endpoints(service: Service, practice: int, port: int) -> None:

@@ -71,8 +71,8 @@ def two_workers(
         shared = _shared_work(double, sizes, generators, progress)
     alone, free, two = taken.values()
     return [
-        _against(two, alone, "two workers", "two workers with two cores, against one with one: searches a second", 1.7),
-        _against(two, free, "two workers, same cores", "the same, against one worker with both cores", None),
+        _against(two, alone, "two workers", "two workers with two cores, against one with one: searches a second"),
+        _against(two, free, "two workers, same cores", "the same, against one worker with both cores"),
         Row(
             "four workers",
             "cores that four busy workers, their database and their generators need",
@@ -103,14 +103,13 @@ def _shared_work(service: Service, sizes: Sizes, generators: Generators, progres
     )
 
 
-def _against(two: list[load.Measured], one: list[load.Measured], key: str, title: str, target: float | None) -> Row:
+def _against(two: list[load.Measured], one: list[load.Measured], key: str, title: str) -> Row:
     rates, others = [each.rate() for each in two], [each.rate() for each in one]
     value, low, high = ratios(rates, others)
     return Row(
         key,
         title,
         value,
-        target,
         low=low,
         high=high,
         figures=f"{median(rates):,.0f}/s of {median(others):,.0f}/s; cores used by two: {_cores(two)}; "

@@ -108,12 +108,11 @@ def bookings(
             key,
             title,
             value,
-            0.8,
             low=low,
             high=high,
             figures=f"{median(taken[name]):,.0f}/s of {median(taken['pgbench']):,.0f}/s; CPU per booking "
             f"service {costs['service']:,.0f} µs, database {costs['database']:,.0f} µs",
-            details={"ours": taken[name], "pgbench": taken["pgbench"], "cpu": costs},
+            details={"rates": taken[name], "pgbench": taken["pgbench"], "cpu": costs},
         )
 
     return [
@@ -123,7 +122,6 @@ def bookings(
             "two-phase booking",
             in_rounds["two phases"],
             in_rounds["search from memory"],
-            {"service": 1100, "database": 1500},
             calls=2,
         ),
         row("one call", "one call", "booking of an integration in one call, against the same", 1),
@@ -185,7 +183,6 @@ def contention(service: Service, booker: Booker, sizes: Sizes, generators: Gener
             "refusals",
             f"{FIGHTERS} clients for the same {WANTED} slots: refusals against bookings",
             value,
-            0.5,
             low=low,
             high=high,
             figures=f"{median(taken['fight']):,.0f} refusals/s of {median(taken['alone']):,.0f} bookings/s by as many "
@@ -196,8 +193,6 @@ def contention(service: Service, booker: Booker, sizes: Sizes, generators: Gener
             "lost",
             "bookings lost, doubled or answered oddly in these fights",
             float(lost),
-            0.0,
-            at_most=True,
             figures=f"{outcomes['booked']:,} confirmed, {stored[0]:,} stored {odd or ''}",
         ),
     ]
