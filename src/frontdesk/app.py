@@ -88,7 +88,6 @@ from frontdesk.web.request_log import RequestLog, log_line
 
 if TYPE_CHECKING:
     from frontdesk.doors.metrics import Metrics
-    from frontdesk.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,6 @@ class Service:
     fhir: FhirSystems
     native: NativeCalendar
     calendar_notifier: CalendarNotifier
-    tracing: "Tracing | None"
 
     def on_change(self, kind: str, id: str) -> None:  # noqa: A002
         """Drops what another process has changed from the caches."""
@@ -145,7 +143,6 @@ def build_service(
     database: Database,
     clock: Callable[[], datetime] | None = None,
     requests: RequestLog | None = None,
-    tracing: "Tracing | None" = None,
 ) -> Service:
     """Wires the parts together; opens nothing."""
     now = clock or (lambda: datetime.now(UTC))
@@ -168,7 +165,7 @@ def build_service(
         audit.seal_soon(practice_id)
         calendar_notifier.changed(practice_id)
 
-    fhir = FhirSystems(database, directories, clock=now, on_settled=settled, tracing=tracing)
+    fhir = FhirSystems(database, directories, clock=now, on_settled=settled)
 
     async def system_of(caller: Caller, current: PracticeVersions | None = None) -> SchedulingSystem:
         stored = await directories.at(caller.practice_id, caller.directory_version)
@@ -187,7 +184,7 @@ def build_service(
     failed_attempts = FailedAttempts(database)
     webhook_sender = Sender(allow_private=settings.webhook_allow_private)
     services = Services()
-    engine = _engine_type(tracing)(
+    engine = Engine(
         authenticator=authenticator,
         systems=system_of,
         slot_ids=lambda practice_id: practice_keys(practice_id)[0],
@@ -250,13 +247,11 @@ def build_service(
             cipher,
             webhook_sender,
             audit.seal_soon,
-            tracing=tracing,
         ),
         key_sets=KeySets(CheckedHttp(allow_private=settings.webhook_allow_private)),
         fhir=fhir,
         native=calendar,
         calendar_notifier=calendar_notifier,
-        tracing=tracing,
     )
 
 
@@ -343,9 +338,8 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     service.requests.observers.append(service.usage.observe)
     if service.metrics is not None:
         service.requests.observers.append(service.metrics.observe)
-    gateway_type, mcp_door_type = _door_types(service)
     rest_door = RestDoor(service.engine, settings, service.requests)
-    mcp_door = mcp_door_type(service.engine, settings, service.requests)
+    mcp_door = mcp.McpDoor(service.engine, settings, service.requests)
     fhir_door = None
     if settings.fhir_server:
         identifiers = ExternalIdentifiers(service.database)
@@ -358,7 +352,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
             return fhir_door
         return mcp_door if path == mcp.PATH else None
 
-    gateway = gateway_type(
+    gateway = Gateway(
         app,
         door_of,
         service.authenticator,
@@ -388,25 +382,6 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
 
     queues = Queues({name: queue.about for name, queue in QUEUES.items()}, QueueMeter(database).read)
     return Metrics(database, queues, settings.metrics_token)
-
-
-def _engine_type(tracing: "Tracing | None") -> type[Engine]:
-    if tracing is None:
-        return Engine
-    from frontdesk.engine.traced_engine import traced_engine
-
-    return traced_engine(tracing)
-
-
-def _door_types(service: Service) -> tuple[type[Gateway], type[mcp.McpDoor]]:
-    tracing = service.tracing
-    if tracing is None:
-        return Gateway, mcp.McpDoor
-    from frontdesk.doors.mcp.traced_door import traced_mcp_door
-    from frontdesk.doors.traced_gateway import describe_request, traced_gateway
-
-    service.requests.observers.append(describe_request)
-    return traced_gateway(tracing), traced_mcp_door(tracing)
 
 
 def _sign_in_mail(

@@ -62,12 +62,8 @@ class Preloaded:
 # Their libraries read the environment when they are imported, or are slow to import and seldom used.
 _LEFT_OUT = (
     "frontdesk.doors.metrics",
-    "frontdesk.doors.mcp.traced_door",
-    "frontdesk.doors.traced_gateway",
-    "frontdesk.engine.traced_engine",
     "frontdesk.measurements",
-    "frontdesk.store.traced_database",
-    "frontdesk.tracing",
+    "frontdesk.serving.otlp",
 )
 
 

@@ -13,13 +13,13 @@ from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
 from frontdesk.serving import ServingError, traces
+from frontdesk.serving.otlp import OtlpTracer, add_trace_id, describe_request
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
-from frontdesk.store.traced_database import traced_database
 from frontdesk.systems.fhir.settings import fhir_settings
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.request_sender import Request, RequestSender
-from frontdesk.tracing import Tracing, add_trace_id
+from frontdesk.tracing import Tracer, install
 from tests.support.otlp_receiver import Collector, collecting
 from tests.support.world import World, patient_id, slots
 from tests.webhooks.desk import Desk, build_desk
@@ -36,38 +36,45 @@ def collector() -> Iterator[Collector]:
         yield collector
 
 
-async def test_a_call_is_traced_through_both_doors_to_its_statements(world: World, collector: Collector) -> None:
-    tracing = Tracing(collector.url)
-    database = traced_database(tracing)(world.database.dsn)
-    await database.open()
-    service = build_service(world.service.settings, database, world.clock, tracing=tracing)
+@pytest.fixture
+def tracing(collector: Collector) -> Iterator[OtlpTracer]:
+    """The tracer of the process during a test. `close` sends the spans."""
+    tracing = OtlpTracer(collector.url)
+    install(tracing)
+    yield tracing
+    install(Tracer())
+    tracing.close()
+
+
+async def test_a_call_is_traced_through_both_doors_to_its_statements(
+    world: World, collector: Collector, tracing: OtlpTracer
+) -> None:
+    service = build_service(world.service.settings, world.database, world.clock)
+    service.requests.observers.append(describe_request)
     await service.ring.load()
     app = build_app(service)
     token = (await world.client()).headers["Authorization"]
-    try:
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://test", headers={"Authorization": token}
-        ) as client:
-            headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-            given = await client.get("/api/appointments", headers=headers)
-            fresh = await client.get("/api/providers")
-            refused = await client.get("/api/patients/pat_unknown")
-            call = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {
-                    "name": "get_practice",
-                    "arguments": {},
-                    "_meta": {"traceparent": f"00-{OTHER}-{PARENT}-01"},
-                },
-            }
-            accept = {"Accept": "application/json, text/event-stream"}
-            tool = await client.post("/mcp", json=call, headers=accept)
-    finally:
-        await database.close()
-        await asyncio.to_thread(tracing.close)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers={"Authorization": token}
+    ) as client:
+        headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+        given = await client.get("/api/appointments", headers=headers)
+        fresh = await client.get("/api/providers")
+        refused = await client.get("/api/patients/pat_unknown")
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {
+                "name": "get_practice",
+                "arguments": {},
+                "_meta": {"traceparent": f"00-{OTHER}-{PARENT}-01"},
+            },
+        }
+        accept = {"Accept": "application/json, text/event-stream"}
+        tool = await client.post("/mcp", json=call, headers=accept)
+    await asyncio.to_thread(tracing.close)
 
     assert given.headers["x-svc-trace-id"] == TRACE
     found = collector.trace(TRACE)
@@ -92,11 +99,11 @@ async def test_a_call_is_traced_through_both_doors_to_its_statements(world: Worl
 
 
 async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
-    database: Database, collector: Collector
+    database: Database, collector: Collector, tracing: OtlpTracer
 ) -> None:
     desk = await build_desk(database)
-    tracing, sender = Tracing(collector.url), Sender(allow_private=True)
-    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock, tracing=tracing)
+    sender = Sender(allow_private=True)
+    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock)
     async with receiving() as receiver:
         await desk.endpoint(receiver.url())
         await desk.happen("apt_1")
@@ -111,7 +118,7 @@ async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
         return httpx.Response(503)
 
     settings = fhir_settings({"kind": "fhir", "baseUrl": "http://ehr.example/fhir", "locations": {}, "providers": {}})
-    sender = RequestSender(settings, {}, tracing=tracing)
+    sender = RequestSender(settings, {})
     await sender._http.aclose()
     sender._http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     await sender.send(Deadline(30), Request("GET", "http://ehr.example/fhir/Slot?name=Ada", "search Slot"))
@@ -130,12 +137,14 @@ async def test_webhooks_and_requests_to_fhir_servers_carry_their_trace(
     assert not any(b"Ada" in body or receiver.url().encode() in body for body in collector.bodies)
 
 
-async def test_the_webhook_of_a_write_continues_its_trace(world: World, collector: Collector) -> None:
-    tracing, sender = Tracing(collector.url), Sender(allow_private=True)
+async def test_the_webhook_of_a_write_continues_its_trace(
+    world: World, collector: Collector, tracing: OtlpTracer
+) -> None:
+    sender = Sender(allow_private=True)
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
     desk = Desk(world.database, practice_id, world.clock)
-    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock, tracing=tracing)
-    service = build_service(world.service.settings, world.database, world.clock, tracing=tracing)
+    node = Deliverer(desk.database, desk.cipher, sender, desk.paused.append, desk.clock)
+    service = build_service(world.service.settings, world.database, world.clock)
     await service.ring.load()
     caller = await world.client(grant="integration")
     body = {"patientId": await patient_id(caller), "slotId": (await slots(caller))[0]["id"]}
@@ -158,11 +167,11 @@ async def test_the_webhook_of_a_write_continues_its_trace(world: World, collecto
 
 
 def test_log_lines_inside_a_span_carry_its_trace_id_and_errors_no_message(collector: Collector) -> None:
-    tracing = Tracing(collector.url)
+    tracing = OtlpTracer(collector.url)
     inside, outside = logging.makeLogRecord({}), logging.makeLogRecord({})
 
     def fail(error: Exception, traceparent: str, record: logging.LogRecord) -> None:
-        with tracing.answering("request", {"traceparent": traceparent}):
+        with tracing.request({"path": "/api/patients", "headers": [(b"traceparent", traceparent.encode())]}):
             add_trace_id(record)
             raise error
 

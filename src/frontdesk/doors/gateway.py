@@ -9,6 +9,7 @@ from collections.abc import Callable, MutableMapping
 from itertools import chain
 from typing import Any
 
+from frontdesk import tracing
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.limits.addresses import is_address, trusted_proxy_check
@@ -89,6 +90,10 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        with tracing.tracer.request(scope):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if b"%2f" in scope.get("raw_path", b"").lower():
             # Nothing is there: no path of ours contains one, and it must not act as a slash.
             scope["path"] = _FHIR if scope["path"].startswith(_FHIR) else ""

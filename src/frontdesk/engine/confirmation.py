@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from frontdesk import tracing
 from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
@@ -60,7 +61,6 @@ class Write:
     propose_unchecked: Callable[[], Awaitable[Proposal | None]]
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token that the host's user has agreed to
-    traceparent: str | None = None
 
     @property
     def fingerprint(self) -> bytes:
@@ -195,7 +195,7 @@ class Writes:
             keep_until=context.now + KEEP_RESULTS,
             intent=intent,
             consent=write.consent,
-            traceparent=write.traceparent,
+            traceparent=tracing.tracer.headers().get("traceparent"),
         )
         try:
             outcome = await context.system.perform(proposal.change, record)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from frontdesk import tracing
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.exceeded import LimitExceeded
@@ -53,7 +54,6 @@ class Call:
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token of the challenge that the host's user has agreed to
     resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
-    traceparent: str | None = None  # of the span that executes it, if calls are traced
 
 
 class Systems(Protocol):
@@ -82,24 +82,25 @@ class Engine:
 
     async def execute(self, call: Call) -> Answer:
         """The operation's answer. Raises Problem, whatever went wrong."""
-        try:
-            return await self.answer(call)
-        except Problem as problem:
-            if isinstance(problem, LimitExceeded):
-                self.refusals[problem.limit] += 1
-            raise
-        except SystemUnavailable as error:
-            _log.warning("the scheduling system is unavailable", extra={"requestId": call.request_id})
-            raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
-        except DatabaseUnavailable as error:
-            _log.warning("the database is unavailable", extra={"requestId": call.request_id})
-            raise Problem("upstream_unavailable", retry_after=2) from error
-        except OutcomeUnknown as error:
-            _log.error("the connection broke during a write", exc_info=error, extra={"requestId": call.request_id})
-            raise Problem("internal") from error
-        except Exception as error:
-            _log.exception("unexpected error", extra={"requestId": call.request_id})
-            raise Problem("internal") from error
+        with tracing.tracer.operation(call.operation.name):
+            try:
+                return await self.answer(call)
+            except Problem as problem:
+                if isinstance(problem, LimitExceeded):
+                    self.refusals[problem.limit] += 1
+                raise
+            except SystemUnavailable as error:
+                _log.warning("the scheduling system is unavailable", extra={"requestId": call.request_id})
+                raise Problem("upstream_unavailable", error.detail, retry_after=error.retry_after) from error
+            except DatabaseUnavailable as error:
+                _log.warning("the database is unavailable", extra={"requestId": call.request_id})
+                raise Problem("upstream_unavailable", retry_after=2) from error
+            except OutcomeUnknown as error:
+                _log.error("the connection broke during a write", exc_info=error, extra={"requestId": call.request_id})
+                raise Problem("internal") from error
+            except Exception as error:
+                _log.exception("unexpected error", extra={"requestId": call.request_id})
+                raise Problem("internal") from error
 
     async def answer(self, call: Call) -> Answer:
         operation = call.operation
@@ -178,7 +179,6 @@ class Engine:
                 propose_unchecked,
                 call.host,
                 call.agreed,
-                call.traceparent,
             )
             body = await self.writes.execute(write)
         elif operation.reads_phi:

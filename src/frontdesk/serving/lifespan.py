@@ -11,9 +11,9 @@ from starlette.applications import Starlette
 from frontdesk.access.keys.encryption import read_secrets
 from frontdesk.app import build_app, build_background, build_service
 from frontdesk.logs import configure_logging
-from frontdesk.serving.traces import database_type, start_tracing
+from frontdesk.serving.traces import start_tracing
 from frontdesk.settings import load_settings
-from frontdesk.store.database import SERVICE_ROLE
+from frontdesk.store.database import SERVICE_ROLE, Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.web.request_log import request_lines
 
@@ -22,15 +22,16 @@ def create(on_database_down: Callable[[], None]) -> Any:
     """The application, configured by environment variables."""
     settings = load_settings()
     lines = configure_logging(settings.log_level)
-    tracing = start_tracing(settings, lines)
-    database = database_type(tracing)(
+    requests = request_lines(lines)
+    stop_tracing = start_tracing(settings, lines, requests)
+    database = Database(
         settings.database_url or EmbeddedPostgres(settings.postgres_dir).dsn(SERVICE_ROLE),
         pool_size=settings.database_pool_size,
         pooled=settings.direct_database_url is not None,
         on_unreachable=on_database_down,
     )
     read_secrets(settings)  # the command has made the secret key: a missing one is lost, and is not made anew
-    service = build_service(settings, database, requests=request_lines(lines), tracing=tracing)
+    service = build_service(settings, database, requests=requests)
     background = build_background(service)
 
     @contextlib.asynccontextmanager
@@ -53,8 +54,7 @@ def create(on_database_down: Callable[[], None]) -> Any:
                 await service.sign_in_mail.close()
             await service.fhir.close()
             await database.close()
-            if tracing is not None:
-                await asyncio.to_thread(tracing.close)
+            await asyncio.to_thread(stop_tracing)
             lines.flush()
 
     return build_app(service, lifespan, background)

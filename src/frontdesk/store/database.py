@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import asyncpg
 from asyncpg import exceptions as pg
 
+from frontdesk import tracing
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.sessions import SessionRefused, check_pooler, check_session
 
@@ -186,63 +187,65 @@ class Database:
 
     async def fetch(self, sql: str, *args: Any) -> list[asyncpg.Record]:
         """Runs a statement that may be repeated: a read, or an idempotent write."""
-        return await self._run(lambda connection: connection.fetch(sql, *args))
+        return await self._run(sql, lambda connection: connection.fetch(sql, *args))
 
     async def fetchrow(self, sql: str, *args: Any) -> asyncpg.Record | None:
-        return await self._run(lambda connection: connection.fetchrow(sql, *args))
+        return await self._run(sql, lambda connection: connection.fetchrow(sql, *args))
 
     async def fetchval(self, sql: str, *args: Any) -> Any:
-        return await self._run(lambda connection: connection.fetchval(sql, *args))
+        return await self._run(sql, lambda connection: connection.fetchval(sql, *args))
 
     async def write(self, sql: str, *args: Any) -> asyncpg.Record | None:
         """Runs a statement that must not be repeated once it may have committed."""
-        return await self._run(lambda connection: connection.fetchrow(sql, *args), repeatable=False)
+        return await self._run(sql, lambda connection: connection.fetchrow(sql, *args), repeatable=False)
 
     @contextlib.asynccontextmanager
     async def transaction(self, practice_id: int | None = None) -> AsyncIterator[Any]:
         """Runs several statements in one transaction, on one practice's rows."""
-        connection = await self._acquire()
-        committing = False
-        try:
-            async with connection.transaction():
-                if practice_id is not None:
-                    await set_practice(connection, practice_id)
-                yield connection
-                committing = True
-        except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
-            raise DatabaseUnavailable from error
-        except (*_NOT_SENT, _MISROUTED, *_LOST) as error:
-            await self._discard(connection, error)
-            unknown = committing and _may_have_been_sent(error)
-            raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
-        except pg.PostgresError as error:
-            _close_after(error, connection)
-            raise
-        finally:
-            await self._release(connection, whole=False)
-
-    async def _run(self, statement: Callable[[Any], Awaitable[T]], *, repeatable: bool = True) -> T:
-        for attempt in range(1, _ATTEMPTS + 1):
-            connection, whole = await self._acquire(), False
+        with tracing.tracer.statement("TRANSACTION"):
+            connection = await self._acquire()
+            committing = False
             try:
-                self.statements += 1
-                answer = await statement(connection)
-                whole = True
-                return answer
-            except _NOT_EXECUTED as error:
+                async with connection.transaction():
+                    if practice_id is not None:
+                        await set_practice(connection, practice_id)
+                    yield connection
+                    committing = True
+            except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
                 raise DatabaseUnavailable from error
-            except (*_WORTH_REPEATING, *_NOT_SENT, _MISROUTED, *_LOST) as error:
+            except (*_NOT_SENT, _MISROUTED, *_LOST) as error:
                 await self._discard(connection, error)
-                if not repeatable and _may_have_been_sent(error):
-                    raise OutcomeUnknown from error
-                if attempt == _ATTEMPTS:
-                    raise (PartUnavailable if isinstance(error, _PART) else DatabaseUnavailable) from error
+                unknown = committing and _may_have_been_sent(error)
+                raise (OutcomeUnknown if unknown else DatabaseUnavailable) from error
             except pg.PostgresError as error:
                 _close_after(error, connection)
                 raise
             finally:
-                await self._release(connection, whole=whole)
-        raise AssertionError("unreachable")
+                await self._release(connection, whole=False)
+
+    async def _run(self, sql: str, statement: Callable[[Any], Awaitable[T]], *, repeatable: bool = True) -> T:
+        with tracing.tracer.statement(sql):
+            for attempt in range(1, _ATTEMPTS + 1):
+                connection, whole = await self._acquire(), False
+                try:
+                    self.statements += 1
+                    answer = await statement(connection)
+                    whole = True
+                    return answer
+                except _NOT_EXECUTED as error:
+                    raise DatabaseUnavailable from error
+                except (*_WORTH_REPEATING, *_NOT_SENT, _MISROUTED, *_LOST) as error:
+                    await self._discard(connection, error)
+                    if not repeatable and _may_have_been_sent(error):
+                        raise OutcomeUnknown from error
+                    if attempt == _ATTEMPTS:
+                        raise (PartUnavailable if isinstance(error, _PART) else DatabaseUnavailable) from error
+                except pg.PostgresError as error:
+                    _close_after(error, connection)
+                    raise
+                finally:
+                    await self._release(connection, whole=whole)
+            raise AssertionError("unreachable")
 
     async def _acquire(self) -> Any:
         while self._ready:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from frontdesk import tracing
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import MCP_RESOURCE
@@ -131,7 +132,8 @@ class McpDoor:
             await self._check_token(request)
             raise
         if operation is not None:
-            return await self._call_tool(request, operation, message, receive, send)
+            with tracing.tracer.tool_call(operation.name, message.params.get("_meta", {})):
+                return await self._call_tool(request, operation, message, receive, send)
         caller = await self._check_token(request)
         if message.response is not None:
             await self._take_answer(caller, message.response, request.http.request_id)

@@ -11,10 +11,11 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
+from frontdesk import tracing
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
@@ -25,9 +26,6 @@ from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practice_work import for_each_practice
-
-if TYPE_CHECKING:
-    from frontdesk.tracing import Tracing
 
 LEASE = timedelta(seconds=30)
 RESULTS = ("delivered", "failed", "dead")
@@ -73,14 +71,12 @@ class Deliverer:
         on_paused: Callable[[int], None],
         clock: Callable[[], datetime] | None = None,
         lease: timedelta = LEASE,
-        tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._cipher = cipher
         self._sender = sender
         self._clock = clock
         self._lease = lease
-        self._tracing = tracing
         self._holder = secrets.token_hex(8)
         self._outcomes = Outcomes(database, self._holder, on_paused, clock)
         self._public_only = BoundedCache[str, bool](_MARKS_KEPT)  # by endpoint; it never changes
@@ -141,26 +137,23 @@ class Deliverer:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
 
     async def _deliver(self, practice_id: int, row: Any) -> None:
-        if self._tracing is None:
-            await self._attempt(practice_id, row)
-            return
-        facts = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
-        of_write = await self._trace_of(practice_id, row["event_id"])
-        with self._tracing.calling(f"webhook {row['type']}", facts, of_write) as span:
+        attributes = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
+        of_write = await self._traceparent(practice_id, row["event_id"]) if tracing.tracer.records else None
+        with tracing.tracer.request_to(f"webhook {row['type']}", attributes, of_write) as span:
             sent = await self._attempt(practice_id, row)
             if sent.status is not None:
                 span.set_attribute("http.response.status_code", sent.status)
             if sent.failure is not None:
                 span.set_attribute("error.type", sent.failure)
 
-    async def _trace_of(self, practice_id: int, event_id: int) -> dict[str, str]:
-        """The headers that continue the trace of the write that the event tells of."""
+    async def _traceparent(self, practice_id: int, event_id: int) -> str | None:
+        """The span of the write that caused the event, to continue its trace."""
         try:
             async with self._database.transaction(practice_id) as connection:
-                found = await connection.fetchval(_TRACE, practice_id, event_id)
+                found: str | None = await connection.fetchval(_TRACE, practice_id, event_id)
         except DatabaseUnavailable:
-            return {}  # the webhook is sent all the same
-        return {} if found is None else {"traceparent": found}
+            return None  # the webhook is sent all the same
+        return found
 
     async def _attempt(self, practice_id: int, row: Any) -> Sent:
         sent = await self._send(practice_id, row)
@@ -179,8 +172,7 @@ class Deliverer:
         except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
         headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)
-        if self._tracing is not None:
-            headers |= self._tracing.headers()
+        headers |= tracing.tracer.headers()
         public_only = await self._is_public_only(practice_id, row["endpoint_id"])
         return await self._sender.send(row["url"], headers, body, public_only=public_only)
 

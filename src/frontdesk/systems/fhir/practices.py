@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from frontdesk.systems.fhir.resources.appointments import PracticeMap
     from frontdesk.systems.fhir.system import FhirSystem
     from frontdesk.systems.fhir.upstream import Upstream
-    from frontdesk.tracing import Tracing
 
 _ADAPTER = "frontdesk.systems.fhir.system"
 _MOST_UPSTREAMS = 1000
@@ -41,11 +40,9 @@ class FhirSystems:
         *,
         clock: Callable[[], datetime],
         on_settled: Callable[[int], None],
-        tracing: "Tracing | None" = None,
     ) -> None:
         self._database = database
         self._directories = directories
-        self._tracing = tracing
         self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MOST_UPSTREAMS)
         self._clock = clock
         self._retired: set[asyncio.Task[None]] = set()
@@ -103,7 +100,6 @@ class FhirSystems:
             on_recovery=recovered,
             on_fault=partial(self._note_fault, practice_id),
             requests=self.requests,
-            tracing=self._tracing,
         )
         evicted = self._upstreams.put(practice_id, made)
         for upstream in evicted if known is None else (known, *evicted):

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
@@ -24,9 +24,6 @@ from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.request_sender import RequestSender
 from frontdesk.systems.port import Capability, SystemUnavailable
-
-if TYPE_CHECKING:
-    from frontdesk.tracing import Tracing
 
 STATEMENT_SECONDS = 600.0
 RETRY_STATEMENT_SECONDS = 5.0
@@ -48,7 +45,6 @@ class Upstream:
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
-        tracing: "Tracing | None" = None,
     ) -> None:
         self.config = config
         self.settings: FhirSettings = fhir_settings(config)
@@ -58,7 +54,6 @@ class Upstream:
             on_recovery=on_recovery,
             on_fault=on_fault,
             requests=requests,
-            tracing=tracing,
         )
         self.client = FhirClient(self.settings.base_url, sender)
         self.records = Records(database, practice_id)

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
 
 import httpx
 
+from frontdesk import tracing
 from frontdesk.systems.fhir.settings import FhirSettings
 from frontdesk.systems.fhir.transport.answers import Answer, receive
 from frontdesk.systems.fhir.transport.auth import Credentials
@@ -21,9 +21,6 @@ from frontdesk.systems.fhir.transport.breaker import Breaker
 from frontdesk.systems.fhir.transport.connections import Connections
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
-
-if TYPE_CHECKING:
-    from frontdesk.tracing import Tracing
 
 CONNECT_SECONDS = 3.0
 _TELL_AGAIN_SECONDS = 60.0
@@ -59,7 +56,6 @@ class RequestSender:
         on_recovery: Callable[[], None] = lambda: None,
         on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
-        tracing: "Tracing | None" = None,
     ) -> None:
         self._http = httpx.AsyncClient(
             verify=_trusted_authorities(),  # also of a proxy that the environment names
@@ -73,7 +69,6 @@ class RequestSender:
         self._on_recovery = on_recovery
         self._on_fault = on_fault
         self._requests = Counter() if requests is None else requests
-        self._tracing = tracing
         self._tell_again_at = 0.0
         self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
         self.breaker = Breaker(monotonic)
@@ -138,11 +133,9 @@ class RequestSender:
         return credentials
 
     async def _send(self, deadline: Deadline, request: Request, credentials: Mapping[str, str]) -> Answer:
-        headers = {**(request.headers or {}), **credentials}
-        if self._tracing is None:
-            return await self._exchange(deadline, request, headers)
-        with self._tracing.calling(f"FHIR {request.name}", {"http.request.method": request.method}) as span:
-            answer = await self._exchange(deadline, request, {**headers, **self._tracing.headers()})
+        with tracing.tracer.request_to(f"FHIR {request.name}", {"http.request.method": request.method}) as span:
+            headers = {**(request.headers or {}), **credentials, **tracing.tracer.headers()}
+            answer = await self._exchange(deadline, request, headers)
             span.set_attribute("http.response.status_code", answer.status)
             return answer
 
