@@ -36,11 +36,11 @@ from frontdesk.access.staff.sessions import StaffSessions
 from frontdesk.audit.heads import AuditHeads
 from frontdesk.audit.trail import AuditTrail
 from frontdesk.background import Background, Step
-from frontdesk.console.actions.health import SystemHealth
-from frontdesk.console.desk import Desk, build_desk
 from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.guard import Console
 from frontdesk.console.routes import console_routes
+from frontdesk.desk.desk import Desk, build_desk
+from frontdesk.desk.health import SystemHealth
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp

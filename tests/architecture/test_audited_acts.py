@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from frontdesk import desk
 from frontdesk.cli import _parser
-from frontdesk.console import actions
 from frontdesk.store import database as store
 from frontdesk.store import hosts
 from tests.cli.in_process import Command, command
@@ -98,7 +98,7 @@ WRITING_UNAUDITED = {
     "webhook test": "sends a message without data, and changes nothing",
 }
 
-# Actions of the console that disclose no patient and change nothing but the person's own view.
+# Actions of the desk that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
     "AbsenceStore.covering",
     "AbsenceStore.current", "AbsenceStore.find", "AbsenceStore.finish", "AbsenceStore.pending", "Absences.current",
@@ -108,7 +108,7 @@ QUIET_ACTIONS = {
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.checksum", "Calendar.directory", "Calendar.next_working_day",
     "Checklist.progress", "Clients.all", "Clients.one",
-    "Confirmations.recent", "Feeds.all", "Overrides.broken_rules", "Overrides.offered",
+    "Confirmations.recent", "Feeds.all", "Listener.next", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
     "Months.read", "Patients.searchable", "Patients.supports", "Preferences.choose_language",
@@ -145,9 +145,9 @@ def test_every_command_is_audited_or_named_with_the_reason() -> None:
         assert any(f"{words} ".startswith(f"{leaf} ") for words in known), f"is {leaf} audited?"
 
 
-def test_every_action_of_the_console_is_audited_or_named() -> None:
+def test_every_action_of_the_desk_is_audited_or_named() -> None:
     found, silent = set(), []
-    for module in pkgutil.iter_modules(actions.__path__, f"{actions.__name__}."):
+    for module in pkgutil.iter_modules(desk.__path__, f"{desk.__name__}."):
         if module.name.endswith((".context", ".actors")):
             continue
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):

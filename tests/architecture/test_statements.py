@@ -22,7 +22,7 @@ def statements(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "folder", ["domain", "operations", "web", "doors", "console/pages", "serving", "cli", "practice_file", "demo"]
+    "folder", ["domain", "operations", "web", "doors", "console", "serving", "cli", "practice_file", "demo"]
 )
 def test_a_layer_without_sql_has_none(folder: str) -> None:
     assert (ROOT / folder).is_dir()

@@ -18,6 +18,7 @@ CATALOGUES = sorted(FOLDER.glob("*.po"))
 _METHODS = [
     ("console/templates/**.html", "jinja2.ext:babel_extract"),
     ("console/**.py", "python"),
+    ("desk/**.py", "python"),
     ("operations/**.py", "python"),
     ("engine/intents.py", "python"),
     ("access/staff/**.py", "python"),

@@ -10,7 +10,7 @@ from frontdesk.access.staff.links import new_link
 from frontdesk.access.staff.members import Role, StaffRecord, add_staff
 from frontdesk.access.staff.sessions import LONGEST, StaffSession
 from frontdesk.audit.trail import AuditContext
-from frontdesk.console.actions.context import ActionContext
+from frontdesk.desk.context import ActionContext
 from tests.support.world import Clock, World
 
 TEST_STAFF = "X-Test-Staff"

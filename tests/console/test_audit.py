@@ -13,8 +13,8 @@ import pytest
 
 from frontdesk.audit import reading
 from frontdesk.audit.reading import AuditFilter, seal_pending
-from frontdesk.console.actions import audit
 from frontdesk.console.audit_sentences import PHRASES, operation_label
+from frontdesk.desk import audit
 from frontdesk.domain.errors import Problem
 from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import session_settings

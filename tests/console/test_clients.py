@@ -10,8 +10,8 @@ import pytest
 
 from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES, every_scope
-from frontdesk.console.actions.clients import ClientFields
 from frontdesk.console.pages.clients import scope_meanings
+from frontdesk.desk.clients import ClientFields
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import (
     EVIL,

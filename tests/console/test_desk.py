@@ -3,7 +3,7 @@
 import pytest
 
 from frontdesk.access.staff.members import Role
-from frontdesk.console.actions.context import ActionContext
+from frontdesk.desk.context import ActionContext
 from frontdesk.domain.errors import Problem
 from tests.console.signing_in import action_context, staff_member
 from tests.support.world import World, patient_id, slots

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from frontdesk.app import Service, build_app, build_service
-from frontdesk.console import live_updates
-from frontdesk.console.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.console.pages import live as live_pages
+from frontdesk.desk import live_updates
+from frontdesk.desk.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts

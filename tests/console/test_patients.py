@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.console.actions.patients import SHOWN, parse_search
+from frontdesk.desk.patients import SHOWN, parse_search
 from frontdesk.systems.port import PatientSearch
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.filled_forms import form_of
@@ -249,7 +249,7 @@ async def test_a_form_that_was_opened_before_does_not_revert_what_others_have_ch
 async def test_what_is_to_come_is_shown_however_long_the_history_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.console.actions.patients._PAGE", 2)
+    monkeypatch.setattr("frontdesk.desk.patients._PAGE", 2)
     agent = await world.client()
     for _ in range(2):
         await book(agent)
@@ -264,8 +264,8 @@ async def test_what_is_to_come_is_shown_however_long_the_history_is(
 
 
 async def test_the_newest_of_a_long_history_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.console.actions.patients._PAGE", 1)
-    monkeypatch.setattr("frontdesk.console.actions.patients._MOST_PAST", 2)
+    monkeypatch.setattr("frontdesk.desk.patients._PAGE", 1)
+    monkeypatch.setattr("frontdesk.desk.patients._MOST_PAST", 2)
     agent = await world.client()
     booked = [await book(agent) for _ in range(3)]
     ada = await patient_id(agent)

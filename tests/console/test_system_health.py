@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontdesk.console.actions import health
+from frontdesk.desk import health
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.transport import breaker

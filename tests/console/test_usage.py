@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import httpx
 import pytest
 
-from frontdesk.console.actions.context import ActionContext
-from frontdesk.console.actions.usage import SPANS, UsageBucket, UsageReport
 from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.context import ActionContext
+from frontdesk.desk.usage import SPANS, UsageBucket, UsageReport
 from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import action_context
@@ -173,7 +173,7 @@ def test_errors_beyond_the_most_frequent_are_shown_together() -> None:
 
 
 def test_days_begin_at_midnight_of_the_practice(world: World) -> None:
-    from frontdesk.console.actions.usage import _steps
+    from frontdesk.desk.usage import _steps
 
     days = _steps(NOW, SPANS["30d"], ZONE)
     assert {moment.astimezone(ZONE).hour for moment in days} == {0}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from frontdesk.console.language import gettext as _
-from frontdesk.console.names import Actor
+from frontdesk.desk.names import Actor
 from frontdesk.texts import N_
 
 

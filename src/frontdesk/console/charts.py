@@ -10,10 +10,10 @@ from datetime import timedelta
 from math import floor, log10
 from zoneinfo import ZoneInfo
 
-from frontdesk.console.actions.usage import REQUEST_OUTCOME_NAMES, REQUEST_OUTCOMES, Error, UsageReport
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import weekdays
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.usage import REQUEST_OUTCOME_NAMES, REQUEST_OUTCOMES, Error, UsageReport
 from frontdesk.domain.errors import CATALOGUE
 
 WIDTH, HEIGHT = 1000, 200

@@ -23,9 +23,7 @@ from frontdesk.access.staff.desk_lock import DeskLock
 from frontdesk.access.staff.members import StaffMember
 from frontdesk.access.staff.passkeys import Passkeys
 from frontdesk.access.staff.sessions import StaffSession, StaffSessions
-from frontdesk.console.actions.context import ActionContext, Role
 from frontdesk.console.cookies import SESSION, read_cookie
-from frontdesk.console.desk import Desk, outages_as_problems
 from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.language import gettext as _
@@ -33,6 +31,8 @@ from frontdesk.console.language import negotiate_language, set_language, use_lan
 from frontdesk.console.navigation import NAV, NOTICES, NavItem
 from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.context import ActionContext, Role
+from frontdesk.desk.desk import Desk, outages_as_problems
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings

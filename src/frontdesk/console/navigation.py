@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from frontdesk.console.actions.context import Role
+from frontdesk.desk.context import Role
 from frontdesk.texts import N_
 
 HOME = "/calendar"

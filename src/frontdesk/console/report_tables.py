@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from frontdesk.console.actions.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
 from frontdesk.console.charts import Chart, Series, columns_chart
 from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
 from frontdesk.texts import N_
 
 _DRAWN_DAYS = 45  # more are added up by weeks

@@ -226,5 +226,5 @@ def test_only_the_console_and_one_operation_read_the_table_of_notes() -> None:
     }
     removed_with_the_practice = "store/functions/removal.sql"
     marked_for_agents = {"features/notes/shared.py", "store/migrations/120_notes_for_agents.sql"}
-    staff_only = {"console/actions/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
+    staff_only = {"desk/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
     assert naming == staff_only | marked_for_agents

@@ -12,7 +12,6 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.access.clients.records import ClientRecord
-from frontdesk.console.actions.agent_view import commits
 from frontdesk.console.agent_view import narration
 from frontdesk.console.agent_view.exchange import Exchange, SentMessage, exchange, mcp_request, rest_request
 from frontdesk.console.agent_view.messages import panes
@@ -21,6 +20,7 @@ from frontdesk.console.agent_view.state import Choice, ScenarioState, Value, loa
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.agent_view import commits
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
 from frontdesk.operations import BY_NAME, OPERATIONS, Operation

@@ -15,7 +15,7 @@ from typing import Any
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
 from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column, Day, Shade, ShadeKind
 from frontdesk.console.language import gettext as _
-from frontdesk.console.names import Actor, names_of
+from frontdesk.desk.names import Actor, names_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes, merged, time_away
 from frontdesk.domain.directory import Directory, Location, Provider

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from frontdesk.console.calendar.axis import GridPosition, HourMark
-from frontdesk.console.names import Actor
+from frontdesk.desk.names import Actor
 from frontdesk.domain.directory import Location
 from frontdesk.domain.patients import Contact
 

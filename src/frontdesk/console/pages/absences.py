@@ -2,12 +2,12 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.blocks import NOT_HERE, Affected
 from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.blocks import FIELDS, LABELS, block_of
 from frontdesk.console.pages.calendar import read_day
+from frontdesk.desk.blocks import NOT_HERE, Affected
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.notes import kinds
 from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.slot_choice import slot_choice
+from frontdesk.desk.notes import kinds
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.arrivals import PLACES, Board
-from frontdesk.console.actions.notes import kinds
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
+from frontdesk.desk.arrivals import PLACES, Board
+from frontdesk.desk.notes import kinds
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 

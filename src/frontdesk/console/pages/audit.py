@@ -6,10 +6,10 @@ from datetime import date, datetime, time, timedelta
 from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
-from frontdesk.console.actions.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.console.audit_sentences import PHRASES, operation_label
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.texts import N_
 

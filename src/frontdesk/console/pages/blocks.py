@@ -4,12 +4,12 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.console.forms import Form, labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.practice_forms.hours import absence_bounds
+from frontdesk.desk.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.texts import N_

@@ -5,12 +5,12 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.patients import search_patients
 from frontdesk.console.pages.slot_choice import next_step_query, slot_choice
+from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 

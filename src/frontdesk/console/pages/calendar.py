@@ -8,8 +8,6 @@ from zoneinfo import ZoneInfo
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from frontdesk.console.actions.calendar import CalendarQuery, shown_locations
-from frontdesk.console.actions.calendar_preferences import COLOURS, DENSITIES, ZOOMS, CalendarPreferences
 from frontdesk.console.calendar.grid import LONGEST_SHORTEST
 from frontdesk.console.calendar.layout import HUES
 from frontdesk.console.calendar.month import MonthView
@@ -20,6 +18,8 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
 from frontdesk.console.tags import tag_of
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.calendar import CalendarQuery, shown_locations
+from frontdesk.desk.calendar_preferences import COLOURS, DENSITIES, ZOOMS, CalendarPreferences
 from frontdesk.domain.directory import Directory
 
 KNOWN_COLUMNS = "X-Calendar-Columns"

@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.patients import search_changed, search_patients, search_to_choose
 from frontdesk.console.times import FIRST, SECOND
+from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import OpenTimes
 from frontdesk.domain.booking_rules import BrokenRule, why_closed

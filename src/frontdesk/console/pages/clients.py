@@ -16,13 +16,13 @@ from frontdesk.access.clients.records import (
     ClientRecord,
     PatientAccess,
 )
-from frontdesk.console.actions.clients import ClientFields, check_client
-from frontdesk.console.actions.form_uses import SecretShown
-from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, faults_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.clients import ClientFields, check_client
+from frontdesk.desk.form_uses import SecretShown
+from frontdesk.desk.usage import SPANS
 from frontdesk.domain.errors import Problem
 from frontdesk.feature import features
 from frontdesk.texts import N_

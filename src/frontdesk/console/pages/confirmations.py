@@ -2,9 +2,9 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.confirmations import MOST, STATES
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.confirmations import MOST, STATES
 
 
 async def _confirmations(request: ConsoleRequest) -> Response:

@@ -24,10 +24,10 @@ from frontdesk.access.assistants.requests import (
     state_of,
 )
 from frontdesk.access.clients.scopes import ROLE_SCOPES
-from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import POLICY
+from frontdesk.desk.desk import outages_as_problems
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 

@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.form_uses import SecretShown
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.form_uses import SecretShown
 
 _LIST = "/practice/feeds"
 

@@ -2,9 +2,9 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.health import SystemCheck
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.health import SystemCheck
 
 
 async def _check_system(request: ConsoleRequest) -> Response:

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.live_updates import Listener, TooManyStreams
+from frontdesk.desk.desk import outages_as_problems
+from frontdesk.desk.live_updates import Listener, TooManyStreams
 from frontdesk.domain.errors import Problem
 
 HEARTBEAT_SECONDS = 15.0

@@ -15,13 +15,13 @@ from starlette.routing import Route
 
 from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.patient_links import MOST_WRONG_DATES, is_token
-from frontdesk.console.actions.my_appointments import MyAppointment
-from frontdesk.console.desk import outages_as_problems
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.console.times import TimeFormats
+from frontdesk.desk.desk import outages_as_problems
+from frontdesk.desk.my_appointments import MyAppointment
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 from frontdesk.web.bodies import LARGEST_BODY

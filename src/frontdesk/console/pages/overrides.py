@@ -6,9 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.appointments import AppointmentView
-from frontdesk.console.actions.calendar import shown_locations
-from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import labelled_faults, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
@@ -24,6 +21,9 @@ from frontdesk.console.pages.chosen_time import (
 )
 from frontdesk.console.pages.patients import search_changed, search_to_choose
 from frontdesk.console.times import FIRST, SECOND
+from frontdesk.desk.appointments import AppointmentView
+from frontdesk.desk.calendar import shown_locations
+from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.errors import Problem

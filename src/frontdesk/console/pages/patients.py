@@ -4,12 +4,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.notes import kinds
-from frontdesk.console.actions.patients import PatientHits
 from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import next_step_query
+from frontdesk.desk.notes import kinds
+from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest
 from frontdesk.console.language import gettext as _
@@ -17,6 +16,7 @@ from frontdesk.console.practice_forms import public_holidays
 from frontdesk.console.practice_forms.documents import copied, require_own_calendar
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited
+from frontdesk.desk.practice_files import OpenedPractice
 from frontdesk.texts import N_
 
 _LIST, _HOLIDAYS = "/practice/closures", "/practice/closures/holidays"

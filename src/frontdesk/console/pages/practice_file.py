@@ -2,11 +2,11 @@
 
 from starlette.responses import PlainTextResponse, Response
 
-from frontdesk.console.actions.practice_files import LARGEST_FILE, STRANDED_CHOICES, StrandingRefused
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.words import changes_of
+from frontdesk.desk.practice_files import LARGEST_FILE, STRANDED_CHOICES, StrandingRefused
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import Fault, PracticeFileError
 from frontdesk.practice_file.published_schema import schema_line

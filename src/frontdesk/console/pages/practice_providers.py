@@ -5,7 +5,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
@@ -24,6 +23,7 @@ from frontdesk.console.practice_forms.fields import Edited, as_typed, put
 from frontdesk.console.practice_forms.record_editor import act_on_record
 from frontdesk.console.practice_forms.records import PROVIDER, fields_for
 from frontdesk.console.practice_forms.words import weekly_summary
+from frontdesk.desk.practice_files import OpenedPractice
 from frontdesk.domain.directory import Provider
 
 _LIST, _EDIT = "/practice/providers", "/practice/providers/edit"

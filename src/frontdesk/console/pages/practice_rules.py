@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 from zoneinfo import available_timezones
 
-from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import copied, edited_fields
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
 from frontdesk.console.practice_forms.records import AGENT_RULES, CONSENT, RULES, fields_for
+from frontdesk.desk.practice_files import OpenedPractice
 
 _PATH = "/practice/rules"
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
-from frontdesk.console.actions.reports import Period
 from frontdesk.console.charts import share
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.report_tables import TABLES, chart_of
+from frontdesk.desk.reports import Period
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 

@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.checklist import Progress
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import ngettext
+from frontdesk.desk.checklist import Progress
 
 
 @dataclass(frozen=True, slots=True)

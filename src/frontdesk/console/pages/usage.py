@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.usage import SPANS
 from frontdesk.console.charts import error_meaning, errors_chart, requests_chart, share
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.usage import SPANS
 from frontdesk.domain.errors import CATALOGUE
 
 _FIRST = "24h"

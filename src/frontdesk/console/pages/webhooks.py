@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.form_uses import SecretShown
 from frontdesk.console.forms import Form, faults_of
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.desk.form_uses import SecretShown
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.endpoints import Endpoint
 from frontdesk.outbound.webhooks.events import EVENT_TYPES

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form, read_id
 from frontdesk.console.practice_forms.fields import Edited, Field
+from frontdesk.desk.practice_files import OpenedPractice
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 

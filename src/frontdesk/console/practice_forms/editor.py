@@ -11,11 +11,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.actions.practice_files import STRANDED_CHOICES, OpenedPractice, Preview, StrandingRefused
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.practice_forms.fields import Edited, faults_by_control
 from frontdesk.console.practice_forms.words import RecordChange, changes_of
+from frontdesk.desk.practice_files import STRANDED_CHOICES, OpenedPractice, Preview, StrandingRefused
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import PracticeFileError
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import available_timezones
 
-from frontdesk.console.actions.practice_files import OpenedPractice
 from frontdesk.console.forms import Form
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import (
@@ -20,6 +19,7 @@ from frontdesk.console.practice_forms.documents import (
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
 from frontdesk.console.practice_forms.records import fields_for
+from frontdesk.desk.practice_files import OpenedPractice
 from frontdesk.domain.directory import Directory
 from frontdesk.texts import N_
 

@@ -1,0 +1,231 @@
+"""A day or a week of the calendar, read through the practice's scheduling system.
+
+Showing names of patients is recorded. A request that finds nothing new shows nothing and leaves no record.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from frontdesk.console.calendar.layout import lay_out, somebody_works
+from frontdesk.console.calendar.view import CalendarView
+from frontdesk.console.tags import tag_of
+from frontdesk.desk.actors import actors_of
+from frontdesk.desk.applied_overrides import current_overrides, overrides_of
+from frontdesk.desk.context import ActionContext
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import Directory, Location
+from frontdesk.domain.errors import Problem
+from frontdesk.domain.holds import Hold
+from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
+from frontdesk.engine.execute import Systems
+from frontdesk.store.database import Database
+from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
+
+_MOST = 3000
+_DAYS_AHEAD = 14  # in which the next working day is looked for
+_BOOKED = "SELECT * FROM appointment_changes($1, $2, 'book_appointment')"
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarQuery:
+    """`day` None is today or the next working day; `location_id` None is every location, if they share a zone."""
+
+    day: date | None = None
+    span: Literal["day", "week", "month"] = "day"
+    location_id: int | None = None
+    providers: tuple[int, ...] = ()  # none: all
+    visit_types: tuple[int, ...] = ()  # none: all
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    database: Database
+    systems: Systems
+
+    async def directory(self, context: ActionContext) -> Directory:
+        return await (await self.systems(context.staff.caller())).directory()
+
+    async def next_working_day(self, context: ActionContext, query: CalendarQuery) -> date | None:
+        """The day to show in place of today; None is today, where somebody works or comes, or nobody ever works."""
+        system = await self.systems(context.staff.caller())
+        if Capability.OPENING_HOURS not in system.capabilities:
+            return None
+        directory = await system.directory()
+        locations = shown_locations(directory, query.location_id)
+        today = local_date(minute_of(context.now), locations[0].time_zone)
+        if somebody_works(directory, locations, query.providers, today):
+            return None
+        found, _whole = await shown_appointments(system, query, locations, [today])
+        ahead = [] if found else [today + timedelta(days=number) for number in range(1, _DAYS_AHEAD + 1)]
+        return next((day for day in ahead if somebody_works(directory, locations, query.providers, day)), None)
+
+    async def checksum(self, context: ActionContext, query: CalendarQuery) -> str | None:
+        """Changes with all that `read` shows, except the names of staff and clients. None if the scheduling system
+        would have to read the appointments."""
+        system = await self.systems(context.staff.caller())
+        directory = await system.directory()
+        locations = shown_locations(directory, query.location_id)
+        today = local_date(minute_of(context.now), locations[0].time_zone)
+        days = _days(query, today)
+        checksum = await system.calendar_checksum(_wanted(directory, query, locations, days), context.now)
+        if checksum is None or system.versions is None:
+            return None
+        return tag_of((checksum, system.versions.directory, days, today))
+
+    async def read(
+        self,
+        context: ActionContext,
+        query: CalendarQuery,
+        *,
+        purpose: str = "calendar",
+        known: str | None = None,
+        known_columns: frozenset[str] = frozenset(),
+    ) -> CalendarView | None:
+        """Reads the calendar. None if the view still has the tag `known`; columns with known tags are left out."""
+        system = await self.systems(context.staff.caller())
+        directory = await system.directory()
+        locations = shown_locations(directory, query.location_id)
+        days = _days(query, local_date(minute_of(context.now), locations[0].time_zone))
+        found, whole = await shown_appointments(system, query, locations, days)
+        found = await self._with_bookers(context, found)
+        directory = await system.directory()  # reading may have loaded a newer one
+        contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
+        holds = await _holds(system, query, locations, days, context.now) if purpose == "calendar" else []
+        bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
+        actors = await actors_of(self.database, context.practice_id, bookers)
+        overrides = current_overrides(
+            await overrides_of(self.database, context.practice_id, [each.id for each in found])
+        )
+        against_rules = {each.appointment_id: each.words for each in overrides.values()}
+        hours_known = Capability.OPENING_HOURS in system.capabilities
+        entries: list[Appointment | Hold] = [*found, *holds]
+        view = await lay_out(
+            directory,
+            locations,
+            days,
+            context.now,
+            entries,
+            contacts,
+            actors,
+            query.providers,
+            against_rules,
+            hours_known=hours_known,
+        )
+        view = await _tagged(replace(view, whole=whole))
+        if known == view.tag:
+            return None
+        columns = [column for day in view.days for column in day.columns]
+        shown = {entry.patient_id for column in columns if column.tag not in known_columns for entry in column.entries}
+        await context.record(f"console.{purpose}", *sorted(shown & contacts.keys()), read=True)
+        return replace(view, unchanged=known_columns.intersection(column.tag for column in columns))
+
+    async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
+        """Fills in who booked them from the audit trail where the calendar does not know."""
+        unsaid = [each.id for each in found if each.booked_by is None]
+        if not unsaid:
+            return list(found)
+        rows = await self.database.fetch(_BOOKED, context.practice_id, unsaid)
+        by = {row["appointment_id"]: row["actor"] for row in rows if row["outcome"] == "executed"}
+        return [replace(each, booked_by=each.booked_by or by.get(each.id)) for each in found]
+
+
+def shown_locations(directory: Directory, location_id: int | None) -> list[Location]:
+    """The locations of one page, which share a zone: the given one, or all, or the first if zones differ."""
+    active = [location for location in directory.locations.values() if location.active]
+    if location_id is not None:
+        active = [location for location in active if location.id == location_id]
+    if not active:
+        raise Problem("not_found", "There is no such location.")
+    if len({location.time_zone for location in active}) > 1:
+        return active[:1]
+    return active
+
+
+def _days(query: CalendarQuery, today: date) -> list[date]:
+    day = query.day or today
+    if query.span == "day":
+        return [day]
+    monday = day - timedelta(days=day.weekday())
+    return [monday + timedelta(days=number) for number in range(7)]
+
+
+async def shown_appointments(
+    system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
+) -> tuple[list[Appointment], bool]:
+    """The appointments that a page shows, also those from before midnight, and whether these are all."""
+    if Capability.LIST_APPOINTMENTS not in system.capabilities:
+        raise Problem("capability_not_supported")
+    places, begin = {location.id for location in locations}, _begin(locations, days)
+    found: list[Appointment] = []
+    whole = True
+    async for page in appointment_pages(system, _wanted(await system.directory(), query, locations, days)):
+        if len(found) >= _MOST:
+            whole = not page
+            break
+        found += page
+    return [
+        each
+        for each in found
+        if each.location_id in places
+        and each.ends_at > begin
+        and (query.cancelled or each.status != "cancelled")
+        and (not query.providers or each.provider_id in query.providers)
+        and (not query.visit_types or each.visit_type_id in query.visit_types)
+    ], whole
+
+
+def _wanted(
+    directory: Directory, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date]
+) -> AppointmentFilter:
+    """What a page shows, as far as a scheduling system can be asked for it."""
+    return AppointmentFilter(
+        provider_id=query.providers[0] if len(query.providers) == 1 else None,
+        location_id=locations[0].id if len(locations) == 1 else None,
+        first=days[0],
+        last=days[-1],
+        earlier=_longest(directory),
+    )
+
+
+def _longest(directory: Directory) -> timedelta:
+    """How long before a day an appointment may begin that lasts into it."""
+    minutes = [each.duration_minutes for kind in directory.visit_types.values() for each in kind.procedures]
+    return timedelta(minutes=max(minutes, default=0))
+
+
+def _begin(locations: Sequence[Location], days: Sequence[date]) -> datetime:
+    return instant_at(local_day_bounds(days[0], locations[0].time_zone)[0])
+
+
+async def _holds(
+    system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date], now: datetime
+) -> list[Hold]:
+    if Capability.HOLD not in system.capabilities:
+        return []
+    places, begin = {location.id for location in locations}, _begin(locations, days)
+    end = instant_at(local_day_bounds(days[-1], locations[0].time_zone)[1])
+    return [
+        each
+        for each in await system.list_holds(begin - _longest(await system.directory()), end, now)
+        if each.location_id in places
+        and each.ends_at > begin
+        and (not query.providers or each.provider_id in query.providers)
+    ]
+
+
+async def _tagged(view: CalendarView) -> CalendarView:
+    """With tags that change with what the page shows, not with the time of day."""
+    days = []
+    for day in view.days:
+        columns = []
+        for column in day.columns:
+            columns.append(replace(column, tag=tag_of((day.date, column), 12)))
+            await asyncio.sleep(0)  # other calls do not wait for a whole page
+        days.append(replace(day, columns=columns))
+    still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
+    shown = (still, view.zone, view.rows, view.shortest, view.today, view.whole)
+    return replace(view, days=days, tag=tag_of(shown))

@@ -1,0 +1,170 @@
+"""Admins manage the clients of their practice: add, change, disable, rotate secrets, revoke tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import partial
+
+from frontdesk.access.clients.records import (
+    AS_THE_PRACTICE,
+    DEFAULT_PER_MINUTE,
+    DEFAULT_QUOTA,
+    ClientRecord,
+    PatientAccess,
+    add_client,
+    change_client,
+    disable_client,
+    enable_client,
+    list_clients,
+    revoke_tokens,
+    rotate_secret,
+    show_client,
+)
+from frontdesk.access.clients.validation import (
+    ClientError,
+    check_limits,
+    check_patient_access,
+    checked_grant,
+    checked_name,
+    checked_scopes,
+)
+from frontdesk.access.keys.ring import KeyRing
+from frontdesk.desk.context import ActionContext
+from frontdesk.desk.form_uses import recorder_once
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.store.database import Database
+from frontdesk.store.rows import field_names
+
+# All practices share the service. These hold for each client: nothing limits how many clients a practice has.
+_MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
+_MOST_QUOTA = 10 * DEFAULT_QUOTA
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFields:
+    """What an admin enters about a client."""
+
+    name: str
+    grant: str
+    scopes: Sequence[str]
+    per_minute: int
+    quota: int
+    patient_access: PatientAccess = AS_THE_PRACTICE
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    database: Database
+    ring: KeyRing
+
+    async def all(self, context: ActionContext) -> list[ClientRecord]:
+        context.require("admin")
+        return await list_clients(self.database, practice=context.staff.practice_slug)
+
+    async def one(self, context: ActionContext, client_id: str) -> ClientRecord:
+        context.require("admin")
+        try:
+            client = await show_client(self.database, client_id)
+        except ClientError:
+            raise Problem("not_found", "There is no such client.") from None
+        if client.practice_slug != context.staff.practice_slug:
+            raise Problem("not_found", "There is no such client.")
+        return client
+
+    async def add(self, context: ActionContext, fields: ClientFields, *, once: str) -> tuple[ClientRecord, str]:
+        """The client and its secret. Raises SecretShown if the form was sent before."""
+        context.require("admin")
+        check_client(fields)
+        added = await add_client(
+            self.database,
+            self.ring,
+            practice=context.staff.practice_slug,
+            recorder=recorder_once(context, "console.add_client", once),
+            clock=lambda: context.now,
+            **{name: getattr(fields, name) for name in field_names(ClientFields)},
+        )
+        context.seal_soon()
+        return added
+
+    async def rotate(
+        self, context: ActionContext, client_id: str, *, retire_old_after: timedelta, once: str
+    ) -> tuple[ClientRecord, str]:
+        """The client and its new secret. The previous one works for the given time."""
+        if (await self.one(context, client_id)).staff_id is not None:
+            raise Problem("conflict", "An assistant that staff have connected has no secret.")
+        recorder = recorder_once(context, "console.rotate_client_secret", once)
+        rotated = await rotate_secret(
+            self.database,
+            self.ring,
+            client_id,
+            retire_old_after=retire_old_after,
+            recorder=recorder,
+            clock=lambda: context.now,
+        )
+        context.seal_soon()
+        return rotated
+
+    async def change(self, context: ActionContext, client_id: str, fields: ClientFields) -> ClientRecord:
+        """A change of grant or scopes ends every access token issued before."""
+        check_client(fields, await self.one(context, client_id))
+        try:
+            changed = await change_client(
+                self.database,
+                client_id,
+                name=fields.name,
+                grant=fields.grant,
+                scopes=fields.scopes,
+                per_minute=fields.per_minute,
+                quota=fields.quota,
+                patient_access=fields.patient_access,
+                recorder=context.audit.recorder("console.change_client"),
+                clock=lambda: context.now,
+            )
+        except ClientError as error:
+            raise invalid([FieldError(error.field or "$", "client", str(error))]) from None
+        context.seal_soon()
+        return changed
+
+    async def set_disabled(self, context: ActionContext, client_id: str, *, disabled: bool) -> ClientRecord:
+        await self.one(context, client_id)
+        change = disable_client if disabled else enable_client
+        recorder = context.audit.recorder("console.disable_client" if disabled else "console.enable_client")
+        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
+        context.seal_soon()
+        return changed
+
+    async def revoke_tokens(self, context: ActionContext, client_id: str) -> ClientRecord:
+        await self.one(context, client_id)
+        recorder = context.audit.recorder("console.revoke_client_tokens")
+        changed = await revoke_tokens(self.database, client_id, recorder=recorder, clock=lambda: context.now)
+        context.seal_soon()
+        return changed
+
+
+def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None:
+    """Raises a Problem with every field that breaks a rule. The client may keep the limits that it has."""
+    most_per_minute = max(_MOST_PER_MINUTE, held.per_minute if held else 0)
+    most_quota = max(_MOST_QUOTA, held.quota if held else 0)
+    rules: tuple[Callable[[], object], ...] = (
+        lambda: checked_name(fields.name),
+        lambda: checked_grant(fields.grant),
+        lambda: checked_scopes(fields.scopes),
+        lambda: check_limits(fields.per_minute, None),
+        lambda: check_limits(None, fields.quota),
+        lambda: _check_allowed("per_minute", fields.per_minute, most_per_minute),
+        lambda: _check_allowed("quota", fields.quota, most_quota),
+        *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
+    )
+    errors = []
+    for rule in rules:
+        try:
+            rule()
+        except ClientError as error:
+            errors.append(FieldError(error.field or "$", "client", str(error)))
+    if errors:
+        raise invalid(errors)
+
+
+def _check_allowed(field: str, value: int, most: int) -> None:
+    if value > most:
+        raise ClientError(f"Only the operator can set more than {most}, with frontdesk client set-limits.", field)

@@ -1,0 +1,212 @@
+"""Patients in the console: searched by fragments, and shown with their appointments."""
+
+import contextlib
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from frontdesk.desk.context import ActionContext
+from frontdesk.desk.names import names_of
+from frontdesk.desk.notes import Note, notes_on
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import DateFormat, Directory
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.domain.ids import PATIENT_ID
+from frontdesk.domain.local_time import zone
+from frontdesk.domain.names import digits, words
+from frontdesk.domain.patients import Patient
+from frontdesk.engine.execute import Systems
+from frontdesk.operations import supported
+from frontdesk.store.database import Database
+from frontdesk.systems.port import (
+    AppointmentFilter,
+    AppointmentPage,
+    Capability,
+    PatientSearch,
+    SchedulingSystem,
+)
+
+SHOWN = 25
+LONGEST_TEXT = 200
+_MOST_WORDS = 6
+_FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
+_PAGE = _MOST_PAST = 200
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_OTHER_MONTHS = {
+    "mär": "mar",
+    "mai": "may",
+    "okt": "oct",
+    "dez": "dec",
+    "ene": "jan",
+    "abr": "apr",
+    "ago": "aug",
+    "dic": "dec",
+}
+_MONTH = rf"(?:de\s+)?(?P<name>(?:{'|'.join((*_MONTHS, *_OTHER_MONTHS))})[a-z]*)\.?"
+_DATES = tuple(
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        r"\b(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b",
+        r"\b(?P<one>\d{1,2})(?:/|[.-]\s?)(?P<other>\d{1,2})(?:/|[.-]\s?)(?P<year>\d{4})\b",
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+{_MONTH},?\s+(?:de\s+)?(?P<year>\d{{4}})\b",
+        rf"\b{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})\b",
+    )
+)
+_NUMBER = re.compile(r"#?\s*(\d{1,9})\s*\Z", re.ASCII)
+_PHONE = re.compile(r"[+(]?\d[\d\s().+-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PatientHits:
+    items: Sequence[Patient]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PatientAppointment:
+    appointment: Appointment
+    start: datetime
+    end: datetime
+    provider: str
+    location: str
+    visit_type: str
+    procedure: str
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.appointment.status == "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class PatientView:
+    patient: Patient
+    upcoming: Sequence[PatientAppointment]
+    past: Sequence[PatientAppointment]  # and cancelled ones, newest first
+    whole: bool  # False: there are older ones
+    supports: frozenset[str]
+    notes: Sequence[Note]  # on the patient
+
+
+@dataclass(frozen=True, slots=True)
+class Patients:
+    database: Database
+    systems: Systems
+
+    async def searchable(self, context: ActionContext) -> bool:
+        return Capability.SEARCH_PATIENTS in (await self.systems(context.staff.caller())).capabilities
+
+    async def supports(self, context: ActionContext) -> frozenset[str]:
+        return supported((await self.systems(context.staff.caller())).capabilities)
+
+    async def search(self, context: ActionContext, text: str) -> PatientHits:
+        system = await self.systems(context.staff.caller())
+        if Capability.SEARCH_PATIENTS not in system.capabilities:
+            raise Problem(
+                "capability_not_supported", "The practice's own system finds patients by all four fields only."
+            )
+        if len(text) > LONGEST_TEXT:
+            raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
+        date_format = (await system.directory()).practice.date_format
+        searches, number = parse_search(text, date_format), _NUMBER.match(text.strip())
+        if searches == [PatientSearch()] and number is None:
+            message = "search needs part of a name, the last digits of a phone number, a date of birth, or a number"
+            raise invalid([FieldError("search", "notBlank", message)])
+        numbered = None if number is None else await system.get_patient(int(number[1]))
+        found = [] if numbered is None else [numbered]
+        for search in searches:
+            if search != PatientSearch():
+                found += [each for each in await system.search_patients(search, most=SHOWN + 1) if each not in found]
+        shown = found[:SHOWN]
+        await context.record("console.search_patients", *(each.id for each in shown), read=True)
+        return PatientHits(shown, len(found) > SHOWN)
+
+    async def read(self, context: ActionContext, patient_id: str) -> PatientView:
+        system = await self.systems(context.staff.caller())
+        patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
+        if patient is None:
+            raise Problem("not_found", "There is no such patient.")
+        directory = await system.directory()
+        notes = await notes_on(self.database, context.practice_id, [patient.id])
+        await context.record("console.patient", patient.id, read=True)
+        upcoming: list[PatientAppointment] = []
+        past: deque[PatientAppointment] = deque(maxlen=_MOST_PAST)
+        whole = True
+        async for appointment in _appointments(system, patient.id):
+            if appointment.ends_at > context.now and appointment.status != "cancelled":
+                upcoming.append(_shown(appointment, directory))
+            else:
+                whole = whole and len(past) < _MOST_PAST
+                past.append(_shown(appointment, directory))
+        return PatientView(
+            patient,
+            upcoming,
+            [*reversed(past)],
+            whole,
+            supported(system.capabilities),
+            [note for note in notes if note.appointment_id is None],
+        )
+
+
+async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncIterator[Appointment]:
+    """All appointments of a patient, earliest first."""
+    if Capability.LIST_APPOINTMENTS not in system.capabilities:
+        return
+    wanted, page = AppointmentFilter(patient_id=patient_id), AppointmentPage([], None)
+    while True:
+        page = await system.list_appointments(wanted, limit=_PAGE, after=page.last)
+        for appointment in page.appointments:
+            yield appointment
+        if page.last is None:
+            return
+
+
+def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
+    """Reads a date as the date of birth, digits as the end of the phone number, the rest as beginnings of names. A date
+    that can be read in two orders is searched in both, first in that of the practice."""
+    dobs: list[date] = []
+    for pattern in _DATES:
+        if not dobs and (found := pattern.search(text)) is not None:
+            dobs = _dates(date_format, **found.groupdict())
+            text = text[: found.start()] + " " + text[found.end() :]
+    tail = None
+    if (found := _PHONE.search(text)) is not None and len(digits(found.group())) >= _FEWEST_DIGITS:
+        tail = digits(found.group())[-_TAIL_DIGITS:][::-1]
+        text = text[: found.start()] + " " + text[found.end() :]
+    names = _names(text)
+    return [PatientSearch(names, tail, dob) for dob in dobs] or [PatientSearch(names, tail)]
+
+
+def _names(text: str) -> tuple[tuple[str, str], ...]:
+    """Every way to split the words into first and last name."""
+    said = words(text)[:_MOST_WORDS]
+    if not said:
+        return ()
+    readings = [("", "".join(said)), ("".join(said), "")]
+    for cut in range(1, len(said)):
+        one, other = "".join(said[:cut]), "".join(said[cut:])
+        readings += [(one, other), (other, one)]
+    return tuple(readings)
+
+
+def _dates(
+    date_format: DateFormat, year: str, day: str = "", month: str = "", name: str = "", one: str = "", other: str = ""
+) -> list[date]:
+    """The dates that this can mean: one, both orders of day and month, or none."""
+    if one:
+        orders = [(other, one), (one, other)] if date_format == "dayFirst" else [(one, other), (other, one)]
+    else:
+        short = name[:3].lower()
+        orders = [(str(_MONTHS.index(_OTHER_MONTHS.get(short, short)) + 1) if name else month, day)]
+    found = []
+    for number, of_month in orders:
+        with contextlib.suppress(ValueError):
+            found.append(date(int(year), int(number), int(of_month)))
+    return list(dict.fromkeys(found))
+
+
+def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:
+    here = zone(directory.locations[appointment.location_id].time_zone)
+    start, end = appointment.starts_at.astimezone(here), appointment.ends_at.astimezone(here)
+    return PatientAppointment(appointment, start, end, **names_of(appointment, directory))
