@@ -98,7 +98,7 @@ _BOOKING = f"""
 SELECT * FROM challenge_booking(:practice, :version, {_CHANGE}, sha256(:k::text::bytea), 'client', 'book_appointment',
     sha256('fingerprint'::bytea), now(), now() + interval '10 minutes',
     ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0);
-SELECT * FROM commit_write(:practice, :version, 'book', {_CHANGE}, 'client', 'book_appointment', :k::text, now(),
+SELECT * FROM commit_write(:practice, 'book', {_CHANGE}, 'client', 'book_appointment', :k::text, now(),
     sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
 """
 

@@ -36,7 +36,7 @@ WHERE relnamespace = 'frontdesk'::regnamespace AND relkind = 'r'
 """
 _PATIENTS = "SELECT patient_id FROM patient WHERE practice_id = $1 ORDER BY number LIMIT $2"
 _BOOK = """
-SELECT outcome FROM commit_write($1, NULL, 'book', $2, 'fd_bench', 'book_appointment', 'r', $3, NULL, false, NULL, $3)
+SELECT outcome FROM commit_write($1, 'book', $2, 'fd_bench', 'book_appointment', 'r', $3, NULL, false, NULL, $3)
 """
 _SEAL = "SELECT seal_audit($1, 500)"
 _SEARCH = "SELECT * FROM changed_busy_times($1, $2, '{}', '{}', $3, $4, $5)"

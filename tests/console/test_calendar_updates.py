@@ -16,7 +16,6 @@ from frontdesk.systems.native.system import NativeSystem
 from tests.console.desk import Document, calendar, hold_first_slot, overbooked, words
 from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
-PARTS = {"X-Calendar-Parts": "yes"}
 DENTIST = {"who": "provider-10", "from": "2026-11-16", "from_time": "09:00", "to_time": "12:00", "reason": "Dentist"}
 CHRISTMAS = "closures: [{from: 2026-12-25, to: 2026-12-25, reason: Christmas Day}]"
 
@@ -38,7 +37,7 @@ class OpenPage:
 
     async def look(self, **headers: str) -> httpx.Response:
         known = {"If-None-Match": f'"{self.tag}"', "X-Calendar-Columns": ",".join(self.columns)}
-        answer = await self.browser.get("/console/calendar/grid?date=2026-11-16", headers={**known, **PARTS, **headers})
+        answer = await self.browser.get("/console/calendar/grid?date=2026-11-16", headers={**known, **headers})
         assert answer.status_code in (200, 304), answer.text
         self.tag = answer.headers["ETag"].strip('"')
         if answer.status_code == 200:

@@ -14,17 +14,15 @@ import asyncpg
 import pytest
 
 from frontdesk.store.database import SERVICE_ROLE
-from frontdesk.store.embedded import account, server
+from frontdesk.store.embedded import account, cluster, server
 from frontdesk.store.embedded.account import Account, account_for, reachable_paths, wheel_binaries
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres, EmbeddedPostgresError
-from frontdesk.store.migrate import migrate
 from tests.store.embedded_processes import (
     SOURCE,
     another_process,
     is_stopped,
     query,
     server_pid,
-    superuser_login,
     temporary_home,
     until_ready,
     wait_until,
@@ -108,39 +106,18 @@ async def test_no_login_is_a_superuser_or_can_become_one(running: EmbeddedPostgr
                 query(running, statement, role=role)
 
 
-async def test_a_database_of_an_older_release_gets_its_owner_at_the_next_start(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_gets_changed_roles_at_the_next_start(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older = EmbeddedPostgres(home)
-    with monkeypatch.context() as patch, superuser_login():
-        patch.setattr(server, "has_roles", lambda _home: True)
-        older.start()
-        await migrate(older.dsn("postgres"))
-    assert query(older, "SELECT schema_owner FROM information_schema.schemata WHERE schema_name = 'frontdesk'",
-                 role="postgres") == "postgres"  # fmt: skip
+    older.start()
+    changed = home.with_name("roles.sql")
+    changed.write_text(f"{cluster.ROLES.read_text()}\nALTER ROLE frontdesk_service CONNECTION LIMIT 7;\n\n")
+    monkeypatch.setattr(cluster, "ROLES", changed)
     newer = EmbeddedPostgres(home)
     with pytest.raises(EmbeddedPostgresError, match="another version of frontdesk: stop that one first"):
         newer.start(timeout=1)
     older.end()
-
     newer.start()
-    state = await migrate(newer.dsn(OWNER_ROLE))
-    assert state.pending == 0
-    others = query(newer, """
-        SELECT classid::regclass, objid FROM pg_shdepend
-        WHERE deptype = 'o' AND dbid = (SELECT oid FROM pg_database WHERE datname = 'frontdesk')
-        AND refobjid <> 'frontdesk_owner'::regrole
-        UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class
-        WHERE relnamespace = 'frontdesk'::regnamespace AND relowner <> 'frontdesk_owner'::regrole
-        UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid
-        WHERE typnamespace = 'frontdesk'::regnamespace AND typowner <> 'frontdesk_owner'::regrole
-        UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc p
-        WHERE pronamespace = 'frontdesk'::regnamespace AND proowner <> 'frontdesk_owner'::regrole
-        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
-    """)  # fmt: skip
-    assert others == ""
-    assert query(newer, "SELECT count(*) FROM frontdesk.practice", role=SERVICE_ROLE) == "0"
-    query(newer, "ALTER TABLE frontdesk.practice ADD COLUMN later text; DROP FUNCTION frontdesk.load_directory")
+    assert query(newer, "SELECT rolconnlimit FROM pg_roles WHERE rolname = 'frontdesk_service'") == "7"
     newer.stop()
 
 

@@ -60,7 +60,7 @@ async def test_rows_and_sequences_are_set_back_and_connections_kept(
         "ALTER TABLE frontdesk.practice ADD COLUMN more text",
         "GRANT DELETE ON frontdesk.practice TO frontdesk_service",
         "ALTER TABLE frontdesk.practice NO FORCE ROW LEVEL SECURITY",
-        "ALTER FUNCTION frontdesk.calendar_versions(bigint) STABLE COST 7",
+        "ALTER FUNCTION frontdesk.current_versions(bigint) STABLE COST 7",
         "ANALYZE frontdesk.migration",
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET work_mem = 64', current_database()); END $$",
     ],

@@ -4,7 +4,7 @@ from datetime import datetime
 from random import Random
 
 from frontdesk.domain.local_time import instant_at
-from frontdesk.systems.port import AppointmentFilter, AppointmentPosition
+from frontdesk.systems.port import AppointmentFilter
 from tests.support.world import MONDAY
 from tests.systems.desk import NINE, Desk
 
@@ -78,15 +78,3 @@ async def test_a_move_that_commits_after_the_first_page_began_earlier(desk: Desk
     rest = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=first.last)
     assert [each.id for each in first.appointments] == [a, b]
     assert [each.id for each in rest.appointments] == [c]
-
-
-async def test_a_cursor_of_the_previous_release_continues_its_listing(desk: Desk) -> None:
-    ada = await desk.person("Ada")
-    a, b, c = [await desk.booked(ada, NINE + 60 * hour) for hour in range(3)]
-    first = await (await desk.system()).list_appointments(AppointmentFilter(), limit=1, after=None)
-    assert [each.id for each in first.appointments] == [a]
-    old = AppointmentPosition(first.appointments[0].starts_at, a, None)
-    second = await (await desk.system()).list_appointments(AppointmentFilter(), limit=1, after=old)
-    assert (await desk.move(c, NINE + 15)).kind == "executed"
-    rest = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=second.last)
-    assert [each.id for each in (*second.appointments, *rest.appointments)] == [b, c]

@@ -187,8 +187,7 @@ class AuditRecords:
         if row is None:
             return None
         named = await actors_of(self.database, context.practice_id, [row["started_by"]])
-        # A check by an older version says nothing about signed heads.
-        report = None if row["report"] is None else {"signed": None, **orjson.loads(row["report"])}
+        report = None if row["report"] is None else orjson.loads(row["report"])
         state: CheckState = "running"
         if report is not None:
             state = "broken" if report["faults"] else "whole"

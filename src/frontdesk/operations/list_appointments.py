@@ -83,16 +83,16 @@ async def _page(
 
 
 def _in_cursor(last: AppointmentPosition) -> list[Any]:
-    listing = () if last.listing is None else (last.listing.snapshot, int(last.listing.began_at.timestamp()))
-    return [int(last.starts_at.timestamp()), last.id, *listing]
+    listing = last.listing
+    return [int(last.starts_at.timestamp()), last.id, listing.snapshot, int(listing.began_at.timestamp())]
 
 
 def _position(in_cursor: list[Any]) -> AppointmentPosition:
-    starts_at, appointment_id, *listing = in_cursor
+    starts_at, appointment_id, snapshot, began_at = in_cursor
     return AppointmentPosition(
         datetime.fromtimestamp(starts_at, tz=UTC),
         appointment_id,
-        ListingStart(listing[0], datetime.fromtimestamp(listing[1], tz=UTC)) if listing else None,
+        ListingStart(snapshot, datetime.fromtimestamp(began_at, tz=UTC)),
     )
 
 

@@ -161,7 +161,7 @@ class AppointmentPosition:
 
     starts_at: datetime
     id: str
-    listing: ListingStart | None  # None in a cursor that a build before 0.1.0 made
+    listing: ListingStart
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from frontdesk.desk.calendar_preferences import COLOURS, DENSITIES, ZOOMS, Calen
 from frontdesk.domain.directory import Directory
 
 KNOWN_COLUMNS = "X-Calendar-Columns"
-TAKES_PARTS = "X-Calendar-Parts"  # some builds before 0.1.0 do not send it: their pages replace the whole grid
 _FIRST, _LAST = date(1970, 1, 8), date(2200, 1, 1)
 _SPANS: tuple[Literal["week", "month"], ...] = ("week", "month")
 
@@ -143,8 +142,6 @@ async def _grid(request: ConsoleRequest) -> Response:
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
     checksum = await request.desk.calendar.checksum(request.context, query)  # before what it is to describe
     proposals = tag_of(waiting)
-    if proposals != known.proposals and TAKES_PARTS not in request.http.headers:
-        known = _PageTag()
     view = None
     if checksum is None or checksum != known.checksum:
         view = await request.desk.calendar.read(request.context, query, known=known.grid, known_columns=columns)

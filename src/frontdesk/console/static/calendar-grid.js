@@ -19,7 +19,7 @@ let tag = calendar.dataset.tag;
 async function look() {
   const known = [...calendar.querySelectorAll("[data-column]")].map((column) => column.dataset.column);
   const answer = await fetch(calendar.dataset.grid, {
-    headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(","), "X-Calendar-Parts": "yes" },
+    headers: { "If-None-Match": `"${tag}"`, "X-Calendar-Columns": known.join(",") },
     cache: "no-store",
   }).catch(() => null);
   if (answer?.status === 200) replace(await answer.text());

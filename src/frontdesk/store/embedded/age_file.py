@@ -16,10 +16,6 @@ _LARGEST_HEADER = 64 * 1024
 _CHUNK, _TAG, _NONCE = 64 * 1024, 16, 16
 
 
-class NotEncryptedError(BackupError):
-    """The file is not an age file."""
-
-
 def encrypt(plain: io.BufferedRandom, file: Path, recipients: Sequence[pyrage.x25519.Recipient]) -> None:
     """Writes a file of mode 0600, with the rights of the caller, that appears complete or not at all."""
     size = plain.seek(0, os.SEEK_END)
@@ -43,7 +39,7 @@ def decrypt(
     encrypted: io.BufferedReader, plain: io.BufferedRandom, identities: Sequence[pyrage.x25519.Identity]
 ) -> None:
     if encrypted.read(len(_START)) != _START:
-        raise NotEncryptedError("The file is damaged, or it is not a backup of frontdesk.")
+        raise BackupError("The file is damaged, or it is not a backup of frontdesk.")
     encrypted.seek(0)
     try:
         pyrage.decrypt_io(encrypted, plain, identities)

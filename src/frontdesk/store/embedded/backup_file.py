@@ -26,17 +26,12 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from frontdesk.store.embedded import age_file
 from frontdesk.store.embedded.table_data import BackupError, Content, TableData, copy_out
 
-FORMAT = 2
+FORMAT = 1
 _SECRET_KEY = "secret.key"  # noqa: S105 (a file name)
 _MANIFEST, _MANIFEST_MAC = "manifest.json", "manifest.mac"
 _LARGEST_MANIFEST = 1024 * 1024
 _LARGEST_SECRET_KEY = 64 * 1024
 _BLOCK = 1024 * 1024
-# Backups are always encrypted: an altered one cannot claim to need no key.
-_OLDER_FORMAT = (
-    "The backup is neither encrypted nor authenticated, like those of older versions of frontdesk. Restore it with the "
-    "version that made it, start this version on the result, and make a new backup."
-)
 
 
 class _Record(BaseModel):
@@ -194,12 +189,7 @@ def open_backup(
     if shutil.disk_usage(work).free < os.fstat(encrypted.fileno()).st_size:
         raise BackupError(f"There is not enough free disk space in {work} to open the backup.")
     with tempfile.TemporaryFile(dir=work) as plain:
-        try:
-            age_file.decrypt(encrypted, plain, [*(key.identity for key in keys), *identities])
-        except age_file.NotEncryptedError:
-            if _is_unencrypted_backup(encrypted):
-                raise BackupError(_OLDER_FORMAT) from None
-            raise
+        age_file.decrypt(encrypted, plain, [*(key.identity for key in keys), *identities])
         try:
             with tarfile.open(fileobj=plain, mode="r:") as archive:
                 yield Backup(archive, keys)
@@ -241,15 +231,6 @@ async def _archive_tables(
         },
         secret_key=members.get(_SECRET_KEY),
     )
-
-
-def _is_unencrypted_backup(file: io.BufferedReader) -> bool:
-    file.seek(0)
-    try:
-        with tarfile.open(fileobj=file, mode="r:") as archive:
-            return _MANIFEST in archive.getnames()
-    except tarfile.TarError:
-        return False
 
 
 def _damaged() -> BackupError:

@@ -55,7 +55,7 @@ def has_roles(home: Path) -> bool:
 
 
 def set_up_roles(home: Path, account: Account, kept: tuple[int, ...]) -> None:
-    """Apply `roles.sql` to a database that is new or of an older release; the caller holds the locks in `kept`."""
+    """Apply `roles.sql` to a database that lacks its present text; the caller holds the locks in `kept`."""
     (home / DATA / "postmaster.pid").unlink(missing_ok=True)  # stale: no server runs while the locks are held
     with reachable_paths(account, home / DATA) as ((path,), descriptors):
         _run_alone(home, path, DATABASE, ROLES.read_text(), account, (*kept, *descriptors))

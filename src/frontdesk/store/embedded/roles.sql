@@ -19,26 +19,3 @@ ALTER ROLE frontdesk_owner LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATI
 GRANT frontdesk_service TO frontdesk_owner;
 
 ALTER DATABASE frontdesk OWNER TO frontdesk_owner;
-
--- In a database of an older release everything belongs to the superuser.
-DO $$
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT format('ALTER SCHEMA %I OWNER TO frontdesk_owner', nspname)
-        FROM pg_namespace WHERE nspname = 'frontdesk'
-        UNION ALL
-        SELECT format('ALTER TABLE %s OWNER TO frontdesk_owner', oid::regclass)
-        FROM pg_class WHERE relnamespace = to_regnamespace('frontdesk') AND relkind = 'r'
-        UNION ALL
-        SELECT format('ALTER TYPE %s OWNER TO frontdesk_owner', reltype::regtype)
-        FROM pg_class WHERE relnamespace = to_regnamespace('frontdesk') AND relkind = 'c'
-        UNION ALL
-        SELECT format('ALTER ROUTINE %s OWNER TO frontdesk_owner', oid::regprocedure)
-        FROM pg_proc WHERE pronamespace = to_regnamespace('frontdesk')
-        AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e')
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END $$;

@@ -153,7 +153,7 @@ class EmbeddedPostgres:
         return lock is not None
 
     def _wait_for_older_server(self, deadline: float) -> None:
-        """A server of an older release, which lacks our roles, ends if we do not become its user."""
+        """A server of another release, without our roles, ends if we do not become its user."""
         try:
             os.close(self._lock("guard.lock", fcntl.LOCK_EX, min(deadline, time.monotonic() + LONGEST_WAIT_FOR_OLDER)))
         except EmbeddedPostgresError:

@@ -1,7 +1,5 @@
 -- Questions about all practices: which of them have work to be done, and what waits.
 
-DROP FUNCTION IF EXISTS versions_of_practices(bigint[]);
-
 -- Looks at each practice under its own row-level policy and returns only ids. Each look is one step in an index.
 CREATE OR REPLACE FUNCTION practices_with(p_chore text, p_before timestamptz) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$

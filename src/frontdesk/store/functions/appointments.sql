@@ -1,9 +1,5 @@
 -- Reads of the native calendar's appointments.
 
-DROP FUNCTION IF EXISTS list_appointments(
-    bigint, text, integer, integer, integer, integer, integer[], timestamptz[], timestamptz[], timestamptz, text, integer
-);
-
 CREATE OR REPLACE FUNCTION get_appointment(p_practice bigint, p_appointment text) RETURNS SETOF appointment
 LANGUAGE plpgsql ROWS 1 AS $$
 BEGIN

@@ -157,15 +157,3 @@ BEGIN
       AND (p_operation IS NULL OR r.operation = p_operation)
     ORDER BY 2;
 END $$;
-
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION appointment_history(p_practice bigint, p_appointments text[], p_operation text)
-RETURNS TABLE (
-    appointment_id text, record_id bigint, at timestamptz, actor text, operation text, outcome text, request_id text
-)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY
-    SELECT c.appointment_id, c.record_id, c.at, c.actor, c.operation, c.outcome, c.request_id
-    FROM appointment_changes(p_practice, p_appointments, p_operation) AS c;
-END $$;

@@ -1,7 +1,5 @@
 -- Numbers of changes of providers' calendars, which triggers.sql counts, and what the last changes touched.
 
-DROP FUNCTION IF EXISTS calendar_state(bigint);
-
 -- Whole minutes since 1970, of a start. STABLE like date_part itself: anything stricter keeps the planner from inlining it.
 CREATE OR REPLACE FUNCTION epoch_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT floor(date_part('epoch', moment) / 60)::integer $$;
@@ -56,11 +54,4 @@ BEGIN
         FROM calendar_version c WHERE c.practice_id = p_practice
     ) counted
     WHERE p.practice_id = p_practice;
-END $$;
-
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION calendar_versions(p_practice bigint, OUT version bigint, OUT calendars bytea)
-LANGUAGE plpgsql AS $$
-BEGIN
-    SELECT v.version, v.calendars INTO version, calendars FROM current_versions(p_practice) v;
 END $$;

@@ -1,8 +1,5 @@
 -- Rate limits and quotas of clients, and failed token calls.
 
-DROP FUNCTION IF EXISTS token_calls_refused(bytea, integer, bytea, integer);
-DROP FUNCTION IF EXISTS count_failed_token_call(bytea, integer, bytea, integer);
-
 -- Takes a worker's report on its lease (p_window, p_used, p_unused) and leases more: the calls that wait now, or, where
 -- more is left, what was asked for, up to an eighth of the rest. Small leases near the limit leave calls for other
 -- workers. Times are the database's, so that all nodes share one clock.

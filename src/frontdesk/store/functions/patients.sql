@@ -90,12 +90,12 @@ BEGIN
 END $$;
 
 -- Whether another patient is the same person. `namesakes`: names with the same key that the caller found to be different.
--- Not the ids of their patients, who may get other names meanwhile. Some builds before 0.1.0 send none.
+-- Not the ids of their patients, who may get other names meanwhile.
 CREATE OR REPLACE FUNCTION patient_is_on_file(p_practice bigint, c jsonb) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
-    WHERE m.patient_id <> c ->> 'patientId' AND NOT coalesce(c -> 'namesakes', '[]') @> jsonb_build_array(
+    WHERE m.patient_id <> c ->> 'patientId' AND NOT c -> 'namesakes' @> jsonb_build_array(
         jsonb_build_object('firstName', m.first_name, 'lastName', m.last_name));
     RETURN FOUND;
 END $$;
@@ -133,8 +133,7 @@ DECLARE
 BEGIN
     PERFORM FROM patient_counter WHERE practice_id = p_practice FOR NO KEY UPDATE;
     SELECT * INTO p FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = v_id FOR NO KEY UPDATE;
-    -- Some builds before 0.1.0 send no 'before'.
-    IF c ? 'before' AND (p.first_name, p.last_name, p.dob, p.phone, p.email) IS DISTINCT FROM (
+    IF (p.first_name, p.last_name, p.dob, p.phone, p.email) IS DISTINCT FROM (
         c -> 'before' ->> 'first_name', c -> 'before' ->> 'last_name', (c -> 'before' ->> 'dob')::date,
         c -> 'before' ->> 'phone', c -> 'before' ->> 'email'
     ) THEN

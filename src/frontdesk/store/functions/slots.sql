@@ -1,7 +1,5 @@
 -- What open slots are computed from. Times are returned as integers: minutes since 1970 in UTC.
 
-DROP FUNCTION IF EXISTS changed_calendars(bigint, integer[], integer[], integer[], integer[]);
-
 -- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
 -- calendars with the mark of the last one, and the version of the directory that it was read under. A caller that knows all
 -- of [p_from, p_to) as of p_known changes, the last of them marked p_marks, gets only the appointments that start in
@@ -69,28 +67,6 @@ BEGIN
     WHERE p.practice_id = p_practice;
 END $$;
 
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION busy_times(
-    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[], p_now timestamptz
-)
-RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea, holds bytea)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments, b.holds
-    FROM changed_busy_times(p_practice, p_providers, '{}', '{}', p_from, p_to, p_now) b;
-END $$;
-
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION provider_calendars(
-    p_practice bigint, p_providers integer[], p_from integer[], p_to integer[]
-)
-RETURNS TABLE (version bigint, provider_id integer, changes bigint, appointments bytea)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY SELECT b.version, b.provider_id, b.changes, b.appointments
-    FROM busy_times(p_practice, p_providers, p_from, p_to, now()) b;
-END $$;
-
 -- Everything a booking is checked against: the provider's busy times and the number of changes of their calendar, and the
 -- patient with their own appointments. The appointment that is being moved, or the hold that is being booked, does not count.
 CREATE OR REPLACE FUNCTION booking_state(
@@ -133,19 +109,6 @@ BEGIN
             ORDER BY starts_at
         ) o
     ) busy;
-END $$;
-
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION booking_context(
-    p_practice bigint, p_patient text, p_provider integer, p_from timestamptz, p_to timestamptz, p_moved text
-)
-RETURNS TABLE (
-    version bigint, calendar bigint, starts integer[], ends integer[], lanes integer[], patient_seen boolean,
-    patient_busy boolean
-)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY SELECT * FROM booking_state(p_practice, p_patient, p_provider, p_from, p_to, p_moved, now());
 END $$;
 
 -- Whether the patient has another live appointment that overlaps [p_from, p_to).

@@ -95,8 +95,6 @@ BEGIN
     IF a.status <> 'arrived' THEN
         RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
-    INSERT INTO appointment_attendance (practice_id, appointment_id, arrived_at)
-    VALUES (p_practice, v_id, a.updated_at) ON CONFLICT DO NOTHING;  -- it may have been recorded by an earlier release
     UPDATE appointment_attendance SET called_at = CASE WHEN v_called THEN p_now END
     WHERE practice_id = p_practice AND appointment_id = v_id AND (called_at IS NOT NULL) <> v_called;
     RETURN (CASE WHEN FOUND THEN 'executed' ELSE 'unchanged' END, NULL,

@@ -176,19 +176,6 @@ BEGIN
     END IF;
 END $$;
 
--- Called only by nodes of builds before 0.1.0, while they are upgraded. Drop it in the release after 0.1.0.
-CREATE OR REPLACE FUNCTION take_webhook_deliveries(
-    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer, p_each integer
-)
-RETURNS TABLE (
-    endpoint_id text, url text, secrets bytea[], event_id bigint, type text, subject jsonb, occurred_at timestamptz,
-    attempts integer
-)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY SELECT * FROM lease_webhook_deliveries(p_practice, p_now, p_holder, p_until - p_now, p_most, p_each);
-END $$;
-
 -- Records how an attempt ended. p_due is when to retry, null for never. Returns the reason if the endpoint was paused:
 -- it failed for p_patience, or answered that it is gone. A success is accepted from any sender, a failure only from the
 -- holder of the lease.

@@ -43,16 +43,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- For statements that the previous version of change_book or change_reschedule runs while this file is applied.
-CREATE OR REPLACE FUNCTION free_lane(
-    p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_moved text
-)
-RETURNS integer
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN open_lane(p_practice, p_provider, p_capacity, p_from, p_to, p_moved, now());
-END $$;
-
 -- Whether the directory has changed since the caller looked. An import locks all providers first, so a booking that has
 -- locked its provider either is seen by the import or sees it here.
 CREATE OR REPLACE FUNCTION directory_has_changed(p_practice bigint, c jsonb) RETURNS boolean
@@ -74,7 +64,7 @@ DECLARE
     v_provider   integer := (c ->> 'providerId')::integer;
     v_patient    text := c ->> 'patientId';
     v_id         text := c ->> 'appointmentId';
-    v_hold       text := c ->> 'holdId';  -- some builds before 0.1.0 send none
+    v_hold       text := c ->> 'holdId';
     v_broken     text[];
 BEGIN
     SELECT capacity INTO v_capacity FROM provider
@@ -240,15 +230,13 @@ BEGIN
     END IF;
 END $$;
 
--- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_version is not used:
--- changes that depend on the directory compare the version in p_data. p_data also has the consent, if somebody was asked,
--- and the trace, if the call is traced. Outcomes in addition to those of the change: 'replayed' (the stored result), 'mismatch',
--- 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed since the caller looked, or the
--- caller has not looked yet: look).
+-- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
+-- consent, if somebody was asked, and the trace, if the call is traced. Outcomes in addition to those of the change: 'replayed'
+-- (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed
+-- since the caller looked, or the caller has not looked yet: look).
 CREATE OR REPLACE FUNCTION commit_write(
-    p_practice bigint, p_version bigint, p_change text, p_data jsonb, p_actor text, p_operation text,
-    p_request_id text, p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea,
-    p_keep_until timestamptz
+    p_practice bigint, p_change text, p_data jsonb, p_actor text, p_operation text, p_request_id text,
+    p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea, p_keep_until timestamptz
 )
 RETURNS TABLE (outcome text, reason text, result jsonb)
 LANGUAGE plpgsql AS $$

@@ -186,7 +186,6 @@ class NativeSystem:
     async def list_appointments(
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
     ) -> AppointmentPage:
-        listing = None if after is None else after.listing
         locations, froms, tos = None, None, None
         if wanted.first is not None or wanted.last is not None:
             # An appointment at a location that is missing in the cached directory would be left out.
@@ -207,8 +206,8 @@ class NativeSystem:
             tos,
             None if after is None else after.starts_at,
             None if after is None else after.id,
-            None if listing is None else listing.snapshot,
-            None if listing is None else listing.began_at,
+            None if after is None else after.listing.snapshot,
+            None if after is None else after.listing.began_at,
             wanted.known_to,
             limit + 1,
         )
@@ -255,7 +254,6 @@ class NativeSystem:
         intent = record.intent
         arguments = (
             self._practice_id,
-            change.version,
             change.kind,
             as_json(change, record.consent, record.traceparent, await self._namesakes(change)),
             record.actor,
@@ -267,7 +265,7 @@ class NativeSystem:
             None if intent is None else intent.fingerprint,
             record.keep_until,
         )
-        sql = "SELECT * FROM commit_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+        sql = "SELECT * FROM commit_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         for attempt in range(1, _WRITE_ATTEMPTS + 1):
             try:
                 row = await self._database.write(sql, *arguments)

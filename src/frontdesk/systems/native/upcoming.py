@@ -15,7 +15,7 @@ _UPCOMING = """SELECT * FROM appointment
 _LOCK = (
     "SELECT FROM appointment WHERE practice_id = $1 AND appointment_id = ANY ($2) ORDER BY appointment_id FOR UPDATE"
 )
-_COMMIT = "SELECT outcome FROM commit_write($1, NULL, $2, $3, $4, 'cancel_appointment', $5, $6, NULL, false, NULL, $6)"
+_COMMIT = "SELECT outcome FROM commit_write($1, $2, $3, $4, 'cancel_appointment', $5, $6, NULL, false, NULL, $6)"
 
 
 async def upcoming_appointments(connection: Any, practice_id: int, now: datetime) -> list[Appointment]:

@@ -1,7 +1,5 @@
 -- Questions about all practices: each is one query to all workers, under a role that sees few columns of all practices.
 
-DROP FUNCTION IF EXISTS versions_of_practices(bigint[]);
-
 DO $$
 BEGIN
     IF to_regrole('frontdesk_overview') IS NULL THEN

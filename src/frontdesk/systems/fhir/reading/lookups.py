@@ -165,13 +165,12 @@ class Reader:
 
     async def page(self, wanted: AppointmentFilter, limit: int, after: AppointmentPosition | None) -> AppointmentPage:
         """Moves through us keep their place in a listing; the server does not tell those made elsewhere."""
-        records, moved = self._upstream.records, dict[str, datetime]()
-        listing = None if after is None else after.listing
-        if listing is None:
+        records, moved, place = self._upstream.records, dict[str, datetime](), None
+        if after is None:
             listing = await records.begin_listing()
         else:
+            listing, place = after.listing, (after.starts_at, after.id)
             moved = await records.moves_since(listing)
-        place = None if after is None else (after.starts_at, after.id)
         for _ in range(_LISTING_ATTEMPTS):
             unmoved = await self._in_order(wanted, limit + 1, place, moved)
             found = sorted(
