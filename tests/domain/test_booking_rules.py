@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.domain.availability import OVERRIDE_LANE, Busy, OpenTimes, room
+from frontdesk.domain.availability import OVERRIDE_LANE, Busy, OpenTimes, free_gaps
 from frontdesk.domain.booking_rules import RULES, ProposedVisit, why_closed
 from frontdesk.domain.directory import (
     Closure,
@@ -122,7 +122,7 @@ def test_overrides_take_places_and_what_is_open_breaks_no_rule() -> None:
         busy = any_day(chosen, capacity)
         rows = list(zip(busy.starts, busy.ends, busy.lanes, strict=True))
         ordinary = [row for row in rows if row[2] < OVERRIDE_LANE]
-        lanes_alone = list(room(Busy(*([row[at] for row in ordinary] for at in range(3))), capacity, VISIT))
+        lanes_alone = list(free_gaps(Busy(*([row[at] for row in ordinary] for at in range(3))), capacity, VISIT))
         visit = proposed("17T09:00", capacity=capacity)
         for start in range(minute("17T09:00"), minute("17T13:00"), 15):
             is_open = visit.times.is_open(VISIT, start, NOW, busy)

@@ -53,7 +53,7 @@ class Busy:
 Gap = tuple[int, int]  # a slot and its buffer fit wherever first <= start <= last
 
 
-def room(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
+def free_gaps(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
     """The gaps between one provider's appointments in which the procedure fits, ascending; the last one is unbounded.
 
     The gaps are the same at every location, and are computed lazily. An override takes no lane of the capacity, but one
@@ -110,14 +110,16 @@ class OpenTimes:
         begin, end = self.reach(first, last, now)
         if after is not None:
             begin = max(begin, after + 1)
-        return self.fitting(procedure.duration_minutes, begin, end, room(busy, self._capacity, procedure), limit)
+        return self.open_starts(
+            procedure.duration_minutes, begin, end, free_gaps(busy, self._capacity, procedure), limit
+        )
 
     def is_open(self, procedure: Procedure, start: int, now: float, busy: Busy) -> bool:
         begin, end = self.reach(None, None, now)
         if not begin <= start < end:
             return False
-        free = room(busy, self._capacity, procedure)
-        return self.fitting(procedure.duration_minutes, start, start + 1, free, 1) == [start]
+        free = free_gaps(busy, self._capacity, procedure)
+        return self.open_starts(procedure.duration_minutes, start, start + 1, free, 1) == [start]
 
     def reach(self, first: date | None, last: date | None, now: float) -> tuple[int, int]:
         """The time from <= t < to in which slots may start on the local dates first to last, after the minimum notice
@@ -153,13 +155,13 @@ class OpenTimes:
 
     def on_grid(self, duration: int, start: int) -> bool:
         """Whether a slot may start there, regardless of appointments."""
-        return self.fitting(duration, start, start + 1, [(_LONG_AGO, _NEVER)], 1) == [start]
+        return self.open_starts(duration, start, start + 1, [(_LONG_AGO, _NEVER)], 1) == [start]
 
     def time_off(self, begin: int, end: int) -> TimeOff | None:
         """The provider's first absence in begin <= t < end."""
         return next((off for off, (away, back) in self._time_off if away < end and back > begin), None)
 
-    def fitting(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
+    def open_starts(self, duration: int, begin: int, end: int, free: Iterable[Gap], limit: int | None) -> list[int]:
         """Starts begin <= t < end whose whole slot is open and free, ascending, at most `limit`."""
         found: list[int] = []
         if begin >= end:

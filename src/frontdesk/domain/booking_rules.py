@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
-from frontdesk.domain.availability import Busy, OpenTimes, first_full, most_taken, room
+from frontdesk.domain.availability import Busy, OpenTimes, first_full, free_gaps, most_taken
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.local_time import clock_text, instant_at, local_date, zone
 
@@ -112,7 +112,7 @@ class ProposedVisit:
 
     def _full(self, busy: Busy) -> Iterator[BrokenRule]:
         capacity, end = self.provider.capacity, self._end + self.procedure.buffer_after_minutes
-        if any(first <= self.start <= last for first, last in room(busy, capacity, self.procedure)):
+        if any(first <= self.start <= last for first, last in free_gaps(busy, capacity, self.procedure)):
             return
         at = first_full(busy, capacity, self.start, end)
         if at is None:

@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.availability import Busy, OpenTimes, room
+from frontdesk.domain.availability import Busy, OpenTimes, free_gaps
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.store.calendar_versions import LastBooking
@@ -86,7 +86,7 @@ class ProviderCalendar:
     size: int = field(init=False)  # about as many bytes
 
     def __post_init__(self) -> None:
-        self.busy = _together(self.appointments, self.holds) if self.has_holds else self.appointments
+        self.busy = _merge_busy(self.appointments, self.holds) if self.has_holds else self.appointments
         self.size = _OVERHEAD + 12 * (len(self.appointments.starts) + len(self.holds.starts))
         if self.has_holds:
             self.size += 12 * len(self.busy.starts)
@@ -125,7 +125,7 @@ class CalendarCache:
             return None
         appointments = known.appointments
         if booking.start < known.end and booking.end > known.begin:
-            appointments = _together(appointments, Busy((booking.start,), (booking.end,), (booking.lane,)))
+            appointments = _merge_busy(appointments, Busy((booking.start,), (booking.end,), (booking.lane,)))
         booked = ProviderCalendar(
             booking.changes, booking.mark, known.begin, known.end, appointments, known.holds, known.until
         )
@@ -193,8 +193,8 @@ def _open_in_week(procedure: Procedure, offers: ProviderOffers, calendar: Provid
     begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
     duration, buffer = procedure.duration_minutes, procedure.buffer_after_minutes
     busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
-    gaps = list(room(busy, offers.provider.capacity, procedure))
-    at_each = [times.fitting(duration, begin, end, gaps, None) for times in offers.times]
+    gaps = list(free_gaps(busy, offers.provider.capacity, procedure))
+    at_each = [times.open_starts(duration, begin, end, gaps, None) for times in offers.times]
     if len(at_each) == 1:
         return array("i", at_each[0])
     return array("q", sorted(start * len(at_each) + at for at, starts in enumerate(at_each) for start in starts))
@@ -219,7 +219,7 @@ def _appointments(span: CalendarRange, read: CalendarRow, known: ProviderCalenda
     return Busy(starts, ends, lanes)
 
 
-def _together(many: Busy, few: Busy) -> Busy:
+def _merge_busy(many: Busy, few: Busy) -> Busy:
     starts, ends, lanes = array("i", many.starts), array("i", many.ends), array("i", many.lanes)
     for start, end, lane in zip(few.starts, few.ends, few.lanes, strict=True):
         at = bisect_left(starts, start)
