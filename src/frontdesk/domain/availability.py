@@ -33,6 +33,7 @@ _SHORTEST_DAY_MINUTES = 23 * 60
 _EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
 _LONG_AGO, _NEVER = -(2**62), 2**62
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - time off is naive local time
+LONGEST_APPOINTMENT = 2 * DAY_MINUTES  # also of a hold, with the buffer after it; the tables have constraints
 OVERRIDE_LANE = 1001  # the first lane of appointments that staff booked against the rules; above any capacity
 
 
@@ -290,10 +291,14 @@ def _full_spans(busy: Busy, capacity: int) -> list[tuple[int, int]]:
 
 
 def _counted(busy: Busy, capacity: int) -> Iterator[tuple[int, int, int]]:
-    """The spans between the starts and ends of appointments, ascending, and how many appointments each has."""
-    steps: dict[int, int] = {}
+    """The spans between the starts and ends of appointments, ascending, and how many lanes each takes."""
+    lanes: dict[int, list[tuple[int, int]]] = {}
     for start, end, lane in zip(busy.starts, busy.ends, busy.lanes, strict=True):
         if lane <= capacity or lane >= OVERRIDE_LANE:
+            lanes.setdefault(lane, []).append((start, end))
+    steps: dict[int, int] = {}
+    for spans in lanes.values():
+        for start, end in merged(spans):
             steps[start] = steps.get(start, 0) + 1
             steps[end] = steps.get(end, 0) - 1
     edges, count = sorted(steps), 0

@@ -4,8 +4,9 @@
 -- Python has the same number in frontdesk.domain.availability. A provider's capacity is far below it.
 CREATE OR REPLACE FUNCTION first_override_lane() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1001 $$;
 
--- Whether overrides leave no place in [p_from, p_to), where there is at least one: appointments, live holds and overrides
--- together reach the capacity at some moment. The appointment or the hold p_except does not count.
+-- Whether overrides leave no place in [p_from, p_to), where there is at least one: the lanes of appointments, live holds and
+-- overrides together reach the capacity at some moment. The appointment or the hold p_except does not count. A lane counts
+-- once: a caller whose clock is behind may find an expired hold together with the appointment that has its lane now.
 CREATE OR REPLACE FUNCTION is_full_by_override(
     p_practice bigint, p_provider integer, p_capacity integer, p_from timestamptz, p_to timestamptz, p_except text,
     p_now timestamptz
@@ -15,20 +16,21 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN EXISTS (
         WITH taken AS (
-            SELECT greatest(a.starts_at, p_from) AS since, a.busy_until AS until FROM appointment a
+            SELECT a.lane, greatest(a.starts_at, p_from) AS since, a.busy_until AS until FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = p_provider
               AND (a.lane <= p_capacity OR a.lane >= first_override_lane())
-              AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+              AND a.status <> 'cancelled' AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to
               AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
             UNION ALL
-            SELECT greatest(h.starts_at, p_from), h.busy_until FROM slot_hold h
+            SELECT h.lane, greatest(h.starts_at, p_from), h.busy_until FROM slot_hold h
             WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.lane <= p_capacity
-              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - interval '2 days' AND h.starts_at < p_to
+              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - longest_appointment() AND h.starts_at < p_to
               AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
         )
         -- The number only grows where one begins.
         SELECT FROM taken began
-        WHERE (SELECT count(*) FROM taken t WHERE t.since <= began.since AND t.until > began.since) >= p_capacity
+        WHERE (SELECT count(DISTINCT t.lane) FROM taken t WHERE t.since <= began.since AND t.until > began.since)
+              >= p_capacity
     );
 END $$;
 
@@ -44,7 +46,7 @@ BEGIN
     WHILE EXISTS (
         SELECT FROM appointment a
         WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = v_lane
-          AND a.status <> 'cancelled' AND a.starts_at >= p_from - interval '2 days' AND a.starts_at < p_to
+          AND a.status <> 'cancelled' AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to
           AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
     ) LOOP
         v_lane := v_lane + 1;

@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.availability import Busy, OpenTimes, free_gaps
+from frontdesk.domain.availability import LONGEST_APPOINTMENT, Busy, OpenTimes, free_gaps
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.store.calendar_versions import LastBooking
@@ -20,7 +20,6 @@ from frontdesk.store.rows import network_integers
 from frontdesk.systems.native.opening_times import ProviderOffers
 
 MOST_BYTES = 8_000_000  # over all practices
-LONGEST_APPOINTMENT = 2 * DAY_MINUTES  # a constraint of the table
 _OVERHEAD, _WEEK_OVERHEAD = 1000, 200  # bytes of a calendar without appointments, of a week without open starts
 _WEEK_MINUTES = 7 * DAY_MINUTES
 

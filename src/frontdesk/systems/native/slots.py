@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from frontdesk.domain.availability import Busy
+from frontdesk.domain.availability import LONGEST_APPOINTMENT, Busy
 from frontdesk.domain.booking_rules import ProposedVisit
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import Database
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
-from frontdesk.systems.native.calendar_cache import LONGEST_APPOINTMENT, CalendarCache
+from frontdesk.systems.native.calendar_cache import CalendarCache
 from frontdesk.systems.native.calendar_reader import CalendarReader
 from frontdesk.systems.native.opening_times import OpeningTimesCache
 from frontdesk.systems.native.slot_search import SlotSearch
