@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,7 @@ def _run(words: list[str], environment: dict[str, str], folder: str, files: list
             os.close(file)
         os.environ.clear()
         os.environ.update(environment)
+        time.tzset()
         os.chdir(folder)
         sys.argv = ["frontdesk", *words]
         from frontdesk.cli import main

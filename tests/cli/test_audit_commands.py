@@ -35,6 +35,7 @@ TAMPERING: dict[str, tuple[str, list[tuple[str, int | None, int | None]]]] = {
         "UPDATE audit_record SET at = 'infinity', subject_ids = ARRAY[NULL] WHERE record_id = {r2}",
         [("changed", 2, 2)],
     ),
+    "time-beyond-python": ("UPDATE audit_record SET at = '20000-01-01' WHERE record_id = {r2}", [("changed", 2, 2)]),
     "seal-changed": (
         "UPDATE audit_seal SET hash = sha256('x') WHERE record_id = {r4}",
         [("changed", 4, 4), ("changed", 5, 5)],
@@ -228,9 +229,15 @@ def test_records_that_wait_for_their_seal_are_sealed_first(line: CommandLine, tr
 
 
 def test_broken_trails_are_exported_too(line: CommandLine, trails: dict[str, list[int]]) -> None:
-    done = line.run("audit", "export")
-    assert done.status == 0, done
-    assert {json.loads(text)["practice"] for text in done.out.splitlines()} == set(TAMPERING)
+    for zone in ("UTC", "Asia/Kolkata", "America/New_York"):
+        done = line.run("audit", "export", TZ=zone)
+        assert done.status == 0, done
+        exported = [json.loads(text) for text in done.out.splitlines()]
+        assert {record["practice"] for record in exported} == set(TAMPERING)
+        times = {record["practice"]: record["at"] for record in exported if record["sequence"] == 2 and "at" in record}
+        assert times["time-made-absurd"] == times["time-beyond-python"] == "9999-12-30T00:00:00.000000Z"
+    listed = line.json("audit", "list", "--limit", "500")
+    assert {record["practice"] for record in listed} == set(TAMPERING)
 
 
 async def test_a_trail_of_many_batches_is_read_whole(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,9 @@ def test_a_bundle_that_cannot_be_written_is_not_left_behind(tmp_path: Path) -> N
     settings = {"FRONTDESK_DATABASE_URL": "postgresql://127.0.0.1:1/desk", "FRONTDESK_SECRET_KEY": "x" * 43}
     file = tmp_path / "bundle.tar.gz"
     limited = f"ulimit -f 0; {COMMAND} support-bundle --output {file}"
-    done = subprocess.run(["bash", "-c", limited], env=CommandLine(tmp_path / "data").environment(**settings))
-    assert done.returncode == 1
+    environment = CommandLine(tmp_path / "data").environment(**settings)
+    done = subprocess.run(["bash", "-c", limited], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"{file} cannot be written: File too large.\n")
     assert not file.exists()
 
 

@@ -26,16 +26,20 @@ _METHODS = [
     ("access/clients/validation.py", "python"),
     ("domain/booking_rules.py", "python"),
 ]
+EXTRACTED_MODULES = sorted(
+    path for pattern, kind in _METHODS if kind == "python" for path in SOURCES.glob(pattern.replace("**.py", "**/*.py"))
+)
 _OPTIONS = {"console/templates/**.html": {"trimmed": "true", "silent": "false"}}
 _KEYWORDS = {"_": None, "gettext": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
 # What the other parts of the service say to the console: `frontdesk.console.domain_texts` translates it.
 _SAID = {"Problem": (2,), "StaffError": None, "ClientError": (1,), "BrokenRule": (2,), "declined": None}
+EXTRACTED_CALLS = _KEYWORDS | _SAID
 
 
 def collected() -> Catalog:
     """The texts of the console, in English."""
     catalog = Catalog()
-    found = extract_from_dir(SOURCES, _METHODS, _OPTIONS, _KEYWORDS | _SAID, comment_tags=(), strip_comment_tags=True)
+    found = extract_from_dir(SOURCES, _METHODS, _OPTIONS, EXTRACTED_CALLS, comment_tags=(), strip_comment_tags=True)
     for file, _line, message, _comments, context in found:
         catalog.add(message, None, [(file, 0)], context=context)
     for kind in CATALOGUE.values():

@@ -17,6 +17,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 _DAY = timedelta(days=1)
+_CERTIFICATE_SIGNING = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _name(text: str) -> x509.Name:
@@ -35,12 +46,16 @@ class Authority:
             .not_valid_before(now - _DAY)
             .not_valid_after(now + 365 * _DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_CERTIFICATE_SIGNING, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
             .sign(self.key, SHA256())
         )
 
     def trusting(self) -> ssl.SSLContext:
         """What a client of this authority uses."""
-        return ssl.create_default_context(cadata=self.certificate.public_bytes(Encoding.PEM).decode())
+        context = ssl.create_default_context(cadata=self.certificate.public_bytes(Encoding.PEM).decode())
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
+        return context
 
     def issue(
         self,
@@ -59,6 +74,7 @@ class Authority:
             .not_valid_before(now - 30 * _DAY)
             .not_valid_after(now + ends_in)
             .add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
             .sign(self.key, SHA256())
         )
         protection = NoEncryption() if password is None else BestAvailableEncryption(password)

@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-import uvloop
 from cryptography import x509
 
 from frontdesk.access.limits.connections import ConnectionLimit
@@ -29,7 +28,7 @@ from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
 from tests.security.raw_wire import next_answer
 from tests.serving.authority import Authority
-from tests.serving.test_connection import until
+from tests.serving.test_connection import on_uvloop, until
 from tests.store.embedded_processes import wait_until
 from tests.support.accounts import NO_DRAIN
 from tests.support.ports import free_port
@@ -186,11 +185,6 @@ def test_a_pair_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> N
     with pytest.raises(ServingError, match="unencrypted PEM key"):
         TlsCertificate(tmp_path / "other" / "tls.crt", foreign)
     assert TlsCertificate(certificate, key)
-
-
-def on_uvloop(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(scenario(), 60))
 
 
 @contextlib.asynccontextmanager

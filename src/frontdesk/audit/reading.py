@@ -16,25 +16,35 @@ BATCH = 5000
 _FEW = 100
 _OUT_OF_ORDER = timedelta(hours=1)  # record ids are only roughly in order of time
 
-_BATCH_BOUND = """
-SELECT record_id, at FROM audit_record WHERE practice_id = $1 AND record_id < $2 ORDER BY record_id DESC
-OFFSET $3 LIMIT 1
-"""
-_FOUND = """
-SELECT r.*, s.sequence, s.hash FROM audit_record r LEFT JOIN audit_seal s USING (practice_id, record_id)
+
+def readable(time: str) -> str:
+    """SQL of a time that Python can hold: tampering may leave 'infinity', or a year after 9999."""
+    first, last = "timestamptz '0001-01-02 00:00Z'", "timestamptz '9999-12-30 00:00Z'"
+    return f"CASE WHEN {time} < {first} THEN {first} WHEN {time} > {last} THEN {last} ELSE {time} END"
+
+
+_BATCH_BOUND = f"""
+SELECT record_id, {readable("at")} AS at FROM audit_record WHERE practice_id = $1 AND record_id < $2
+ORDER BY record_id DESC OFFSET $3 LIMIT 1
+"""  # noqa: S608 - columns of ours
+_FOUND = f"""
+SELECT r.practice_id, r.record_id, {readable("r.at")} AS at, r.actor, r.operation, r.outcome, r.subject_ids,
+       r.request_id, r.consent, s.sequence, s.hash
+FROM audit_record r LEFT JOIN audit_seal s USING (practice_id, record_id)
 WHERE r.practice_id = $1 AND r.record_id < $2 AND r.record_id >= $3
   AND ($4::text IS NULL OR r.actor = $4) AND ($5::text IS NULL OR r.operation = $5)
   AND ($6::text IS NULL OR $6 = ANY (r.subject_ids)) AND ($7::text IS NULL OR r.outcome = $7)
   AND ($8::timestamptz IS NULL OR r.at >= $8) AND ($9::timestamptz IS NULL OR r.at < $9)
 ORDER BY r.record_id DESC LIMIT $10
-"""
-_CHAIN = """
-SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, r.at, r.actor, r.operation, r.outcome,
-       r.subject_ids, r.request_id, r.consent, g.hash AS signed_hash, g.signed_at, g.key_id, g.signature
+"""  # noqa: S608 - columns of ours
+_CHAIN = f"""
+SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, {readable("r.at")} AS at, r.actor,
+       r.operation, r.outcome, r.subject_ids, r.request_id, r.consent,
+       g.hash AS signed_hash, {readable("g.signed_at")} AS signed_at, g.key_id, g.signature
 FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
 LEFT JOIN audit_signed_head g ON g.practice_id = s.practice_id AND g.sequence = s.sequence
 WHERE s.practice_id = $1 AND s.sequence > $2 ORDER BY s.sequence LIMIT $3
-"""
+"""  # noqa: S608 - columns of ours
 AFTER_ALL = 2**63 - 1
 
 

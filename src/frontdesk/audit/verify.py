@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from frontdesk.audit.heads import Head, HeadKeys, head_message
-from frontdesk.audit.reading import BATCH, exact_time, seal_pending, sealed_records
+from frontdesk.audit.reading import BATCH, exact_time, readable, seal_pending, sealed_records
 from frontdesk.audit.trail import chain_hash
 from frontdesk.store.database import Database
 
@@ -24,13 +24,13 @@ SELECT (SELECT sequence FROM audit_head WHERE practice_id = $1) AS sequence,
        (SELECT max(sequence) FROM audit_seal WHERE practice_id = $1) AS last_seal,
        (SELECT max(sequence) FROM audit_signed_head WHERE practice_id = $1) AS last_signed
 """
-_RECORDS = """
-SELECT r.record_id, r.at, s.sequence, u.record_id IS NOT NULL AS waiting
+_RECORDS = f"""
+SELECT r.record_id, {readable("r.at")} AS at, s.sequence, u.record_id IS NOT NULL AS waiting
 FROM audit_record r
 LEFT JOIN audit_seal s ON s.practice_id = r.practice_id AND s.record_id = r.record_id
 LEFT JOIN audit_unsealed u ON u.practice_id = r.practice_id AND u.record_id = r.record_id
 WHERE r.practice_id = $1 AND r.record_id > $2 ORDER BY r.record_id LIMIT $3
-"""
+"""  # noqa: S608 - columns of ours
 _WAITING_FOR_NOTHING = """
 SELECT u.record_id FROM audit_unsealed u
 LEFT JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id

@@ -88,7 +88,7 @@ def _list(args: argparse.Namespace) -> None:
             r["actor"],
             r["operation"],
             r["outcome"],
-            " ".join(r["subject_ids"]),
+            " ".join(map(str, r["subject_ids"])),  # tampering may leave NULL
             r["request_id"],
             r["consent"] or "",
         )

@@ -19,7 +19,7 @@ from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.config import settings_document
 from frontdesk.cli.connection import explain_database_errors, owner_dsn, service_dsn, wait_for
 from frontdesk.cli.db import schema_document
-from frontdesk.cli.output import BadInput, answer, to_json
+from frontdesk.cli.output import BadInput, CommandError, answer, to_json
 from frontdesk.cli.output_files import new_file
 from frontdesk.cli.running_service import ask_service
 from frontdesk.privileges import as_caller
@@ -54,7 +54,10 @@ def _support_bundle(args: argparse.Namespace) -> None:
     log = None if args.log is None else log_lines(args.log)
     contents = collect() | ({} if log is None else {"log.jsonl": log})
     with as_caller():
-        _write(file, contents)
+        try:
+            _write(file, contents)
+        except OSError as error:
+            raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
     document = {"file": str(file), "contents": sorted(contents)}
     answer(args, document, f"{file} contains {', '.join(sorted(contents))}. Look through it before you send it.")
 

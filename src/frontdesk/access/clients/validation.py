@@ -32,7 +32,8 @@ def checked_name(name: str) -> str:
 
 def checked_grant(grant: str) -> Grant:
     if grant not in get_args(Grant):
-        raise ClientError(f"A client's grant is {' or '.join(get_args(Grant))}.", "grant")
+        grants = " or ".join(get_args(Grant))
+        raise ClientError(f"A client's grant is {grants}.", "grant")
     return cast(Grant, grant)
 
 

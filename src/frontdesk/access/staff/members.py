@@ -234,7 +234,8 @@ def checked_name(name: str, of: str = "staff member") -> str:
 
 def _checked_role(role: str) -> Role:
     if role not in get_args(Role):
-        raise StaffError(f"A staff member's role is {' or '.join(get_args(Role))}.")
+        roles = " or ".join(get_args(Role))
+        raise StaffError(f"A staff member's role is {roles}.")
     return cast(Role, role)
 
 

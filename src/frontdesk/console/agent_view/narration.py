@@ -138,10 +138,9 @@ def read_back(told: Any) -> str:
         if told.get("reason"):
             return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=said, reason=told["reason"])
     else:
+        removed = _("removed")
         said = ", ".join(
-            f"{name} {_('removed') if value is None else value}"
-            for name, value in told.items()
-            if not name.endswith("Id")
+            f"{name} {removed if value is None else value}" for name, value in told.items() if not name.endswith("Id")
         )
     return _("“%(told)s. Is that right?”", told=said)
 
