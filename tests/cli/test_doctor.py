@@ -165,9 +165,11 @@ def test_pending_and_foreign_migrations_are_found(restored: CommandLine, port: s
     assert (status, found["migrations"]) == (1, ("failed", "1 pending: run frontdesk db migrate"))
 
     async def replace(connection: Any) -> None:
-        sql = "INSERT INTO migration (number, name, checksum, applied_at, phase) VALUES ($1, $2, $3, $4, $5)"
+        sql = (
+            "INSERT INTO migration (feature, number, name, checksum, applied_at, phase) VALUES ($1, $2, $3, $4, $5, $6)"
+        )
         await connection.execute(sql, *row.values())
-        await connection.execute(sql, 9999, "future", "0", row["applied_at"], "after")
+        await connection.execute(sql, "", 9999, "future", "0", row["applied_at"], "after")
 
     on_database(restored, replace)
     status, found = states(restored, port)

@@ -316,13 +316,13 @@ async def test_only_tables_that_our_migrations_make_are_restored(made: Made, emp
         manifest["sequences"][f"x'; {program}; --"] = 1
 
     def unknown_migration(manifest: Any) -> None:
-        manifest["migrations"]["999"] = "x"
+        manifest["migrations"].append(["", 999, "x"])
 
     def other_migration(manifest: Any) -> None:
-        manifest["migrations"]["1"] = "x"
+        manifest["migrations"][0][2] = "x"
 
     def no_migrations(manifest: Any) -> None:
-        manifest["migrations"] = {}
+        manifest["migrations"] = []
 
     for change in (
         add, drop, inject_column, inject_table, inject_sequence, unknown_migration, other_migration, no_migrations

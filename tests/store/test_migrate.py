@@ -36,7 +36,7 @@ def release(*functions: FunctionFile, version: str = "0.1.0") -> Release:
 
 def release_with(migration: Migration) -> Release:
     """A newer release with one more migration, or with another text of one."""
-    migrations = {m.number: m for m in this_release().migrations} | {migration.number: migration}
+    migrations = {m.key: m for m in this_release().migrations} | {migration.key: migration}
     return replace(this_release(), version="99.0.0", migrations=tuple(migrations.values()))
 
 

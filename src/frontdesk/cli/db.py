@@ -8,7 +8,7 @@ from frontdesk.cli.connection import explain_database_errors, owner_dsn, started
 from frontdesk.cli.output import answer, instant, table
 
 if TYPE_CHECKING:
-    from frontdesk.store.migrate import SchemaState
+    from frontdesk.store.migrate import Migration, SchemaState
 
 
 def add_commands(commands: Commands) -> None:
@@ -30,11 +30,9 @@ def _migrate(args: argparse.Namespace) -> None:
     with explain_database_errors(settings, owner=True):
         before = wait_for(migrate(owner_dsn(settings), phase=args.phase))
     migrations, functions = before.due_migrations(args.phase), before.pending_functions
-    lines = [f"Applied {m.number:03} {m.name}." for m in migrations] + [
-        f"Applied functions/{f.name}." for f in functions
-    ]
+    lines = [f"Applied {m.label}." for m in migrations] + [f"Applied functions/{f.name}." for f in functions]
     document = {
-        "applied": [{"number": m.number, "name": m.name} for m in migrations],
+        "applied": [_document(m) for m in migrations],
         "functions": [f.name for f in functions],
     }
     answer(args, document, "\n".join(lines) or "The database is up to date.")
@@ -71,11 +69,11 @@ def _status(args: argparse.Namespace) -> None:
     schema = schema_document(state)
     document = {"database": "given" if settings.database_url else "embedded", **schema}
     where = "given by FRONTDESK_DATABASE_URL" if settings.database_url else f"embedded, in {settings.data_dir}"
-    deferred = {m.number for m in state.deferred_migrations}
+    deferred = state.deferred_migrations
     rows = []
-    for m in schema["migrations"]:
-        otherwise = "deferred" if m["number"] in deferred else "pending"
-        rows.append((f"{m['number']:03} {m['name']}", m["appliedAt"] or otherwise))
+    for m in state.release.migrations:
+        otherwise = "deferred" if m in deferred else "pending"
+        rows.append((m.label, instant(state.migration_applied_at(m)) or otherwise))
     rows += [(f"functions/{f['name']}", f["appliedAt"] or "pending") for f in schema["functions"]]
     text = f"Database: {where}; {_where_distributed(state)}; {state.pending or 'nothing'} pending.\n\n"
     if deferred:
@@ -83,8 +81,14 @@ def _status(args: argparse.Namespace) -> None:
     answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))
 
 
+def _document(migration: "Migration") -> dict[str, Any]:
+    return {"feature": migration.feature or None, "number": migration.number, "name": migration.name}
+
+
 def schema_document(state: "SchemaState") -> dict[str, Any]:
-    migrations = [(m, instant(state.migration_applied_at(m))) for m in state.release.migrations]
+    migrations = [
+        {**_document(m), "appliedAt": instant(state.migration_applied_at(m))} for m in state.release.migrations
+    ]
     functions = [(f, instant(state.function_applied_at(f))) for f in state.functions]
     distribution = state.distribution
     return {
@@ -92,6 +96,6 @@ def schema_document(state: "SchemaState") -> dict[str, Any]:
         "deferred": len(state.deferred_migrations),
         "workers": None if distribution is None else list(distribution.workers),
         "unfinishedSteps": 0 if distribution is None else distribution.unfinished,
-        "migrations": [{"number": m.number, "name": m.name, "appliedAt": at} for m, at in migrations],
+        "migrations": migrations,
         "functions": [{"name": f.name, "appliedAt": at} for f, at in functions],
     }

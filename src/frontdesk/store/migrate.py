@@ -1,6 +1,7 @@
 """Brings a database to this release's schema: each migration once, each function file whenever its text changes.
 
-Migrations run in two phases: before an upgrade those that the previous release works with, and after it the others.
+The core and each feature number migrations of their own. They run in two phases: before an upgrade those that the
+previous release works with, and after it the others.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import asyncpg
 
 from frontdesk import __version__
+from frontdesk.feature import features
 from frontdesk.store import distribution
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
 from frontdesk.store.distribution import Distribution, lost_workers, read_distribution
@@ -24,7 +26,7 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.statistics import ANALYZE_GROWN_TABLES
 
 _FOLDER = Path(__file__).parent
-_APPLIED = "SELECT number, checksum, applied_at, phase FROM migration"
+_APPLIED = "SELECT feature, number, checksum, applied_at, phase FROM migration"
 _MISSING_RIGHTS = """
 SELECT current_user AS login,
        coalesce(pg_has_role(to_regrole($1), 'MEMBER'), false) AS is_service,
@@ -43,6 +45,7 @@ _LOCK = 0x66726F6E74  # any fixed number: "front"
 
 
 Phase = Literal["before", "after"]
+MigrationKey = tuple[str, int]  # the feature, or "" for the core, and the number
 
 
 class MigrationError(Exception):
@@ -54,6 +57,16 @@ class Migration:
     number: int
     name: str
     sql: str
+    feature: str = ""  # of the core
+
+    @property
+    def key(self) -> MigrationKey:
+        return self.feature, self.number
+
+    @property
+    def label(self) -> str:
+        """Its file, as an operator reads it."""
+        return f"{self.feature}/{self.number:03}_{self.name}".lstrip("/")
 
     @property
     def checksum(self) -> str:
@@ -95,7 +108,7 @@ class SchemaState:
     """What a database has of a release's schema."""
 
     release: Release
-    applied_migrations: dict[int, asyncpg.Record]
+    applied_migrations: dict[MigrationKey, asyncpg.Record]
     applied_functions: dict[str, asyncpg.Record]
     distribution: Distribution | None = None
 
@@ -107,7 +120,7 @@ class SchemaState:
     def pending_migrations(self) -> list[Migration]:
         """The migrations that this release needs and that have not run yet."""
         deferred = self.deferred_migrations
-        return [m for m in self.release.migrations if m.number not in self.applied_migrations and m not in deferred]
+        return [m for m in self.release.migrations if m.key not in self.applied_migrations and m not in deferred]
 
     @property
     def deferred_migrations(self) -> list[Migration]:
@@ -115,7 +128,7 @@ class SchemaState:
         return [
             m
             for m in self.release.migrations
-            if m.number not in self.applied_migrations
+            if m.key not in self.applied_migrations
             and self.applied_migrations
             and m.after is not None
             and _order(m.after) >= _order(self.release.version)
@@ -147,8 +160,8 @@ class SchemaState:
 
     @property
     def _unknown_migrations(self) -> list[asyncpg.Record]:
-        last = self.release.migrations[-1].number
-        return [row for number, row in self.applied_migrations.items() if number > last]
+        last = {m.feature: m.number for m in self.release.migrations}
+        return [row for (feature, number), row in self.applied_migrations.items() if number > last.get(feature, 0)]
 
     @property
     def is_too_new(self) -> bool:
@@ -161,10 +174,10 @@ class SchemaState:
         if self.is_too_new:
             return "This database was made by a newer version of frontdesk; upgrade frontdesk."
         for migration in self.release.migrations:
-            row = self.applied_migrations.get(migration.number)
+            row = self.applied_migrations.get(migration.key)
             if row is not None and row["checksum"] != migration.checksum:
                 return (
-                    f"Migration {migration.number:03} ({migration.name}) differs from the one this database was made "
+                    f"Migration {migration.label} differs from the one this database was made "
                     "with; run the version of frontdesk that belongs to it."
                 )
         if self.distribution is not None and self.distribution.unfinished:
@@ -173,11 +186,12 @@ class SchemaState:
 
     def due_migrations(self, phase: Phase | None) -> list[Migration]:
         """What `migrate` applies, in order."""
-        due = {"before": self.pending_migrations, "after": self.deferred_migrations}
-        return due[phase] if phase else sorted([*due["before"], *due["after"]], key=lambda m: m.number)
+        before, after = self.pending_migrations, self.deferred_migrations
+        due = {"before": before, "after": after, None: [*before, *after]}[phase]
+        return [migration for migration in self.release.migrations if migration in due]
 
     def migration_applied_at(self, migration: Migration) -> datetime | None:
-        row = self.applied_migrations.get(migration.number)
+        row = self.applied_migrations.get(migration.key)
         return None if row is None else row["applied_at"]
 
     def function_applied_at(self, function: FunctionFile) -> datetime | None:
@@ -188,17 +202,22 @@ class SchemaState:
 
 @cache
 def this_release() -> Release:
-    migrations = []
-    for path in sorted((_FOLDER / "migrations").glob("*.sql")):
-        number, _, name = path.stem.partition("_")
-        migrations.append(Migration(int(number), name, path.read_text()))
-    return Release(
-        __version__, tuple(migrations), _function_files("functions"), _function_files("functions/distributed")
-    )
+    migrations: list[Migration] = []
+    functions: list[FunctionFile] = []
+    of_distributed: list[FunctionFile] = []
+    for feature, folder in (("", _FOLDER), *((feature.name, feature.folder) for feature in features())):
+        for path in sorted((folder / "migrations").glob("*.sql")):
+            number, _, name = path.stem.partition("_")
+            migrations.append(Migration(int(number), name, path.read_text(), feature))
+        functions += _function_files(feature, folder / "functions")
+        of_distributed += _function_files(feature, folder / "functions/distributed")
+    return Release(__version__, tuple(migrations), tuple(functions), tuple(of_distributed))
 
 
-def _function_files(folder: str) -> tuple[FunctionFile, ...]:
-    return tuple(FunctionFile(path.stem, path.read_text()) for path in sorted((_FOLDER / folder).glob("*.sql")))
+def _function_files(feature: str, folder: Path) -> list[FunctionFile]:
+    return [
+        FunctionFile(f"{feature}/{path.stem}".lstrip("/"), path.read_text()) for path in sorted(folder.glob("*.sql"))
+    ]
 
 
 async def migrate(dsn: str, release: Release | None = None, phase: Phase | None = None) -> SchemaState:
@@ -281,13 +300,13 @@ async def _apply_migration(migration: Migration, is_distributed: bool, connectio
     else:
         await connection.execute(migration.sql)
     await connection.execute(
-        "INSERT INTO migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, now())",
+        "INSERT INTO migration (feature, number, name, checksum, applied_at, phase) VALUES ($1, $2, $3, $4, now(), $5)",
+        migration.feature,
         migration.number,
         migration.name,
         migration.checksum,
+        "before" if migration.after is None else "after",
     )
-    if migration.after is not None:
-        await connection.execute("UPDATE migration SET phase = 'after' WHERE number = $1", migration.number)
 
 
 async def _apply_functions(functions: list[FunctionFile], version: str, is_distributed: bool, connection: Any) -> None:
@@ -323,7 +342,7 @@ async def read_state(connection: Any, release: Release | None = None) -> SchemaS
         functions = await connection.fetch("SELECT name, checksum, version, applied_at FROM function_file")
     return SchemaState(
         release or this_release(),
-        {row["number"]: row for row in migrations},
+        {(row["feature"], row["number"]): row for row in migrations},
         {row["name"]: row for row in functions},
         await read_distribution(connection),
     )
@@ -375,9 +394,9 @@ async def _create_schema(connection: Any) -> None:
         if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", SCHEMA):
             await connection.execute(f"CREATE SCHEMA {SCHEMA}")  # IF NOT EXISTS would need the right to create it
         await connection.execute(
-            "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, "
-            "checksum text NOT NULL, applied_at timestamptz NOT NULL, "
-            "phase text NOT NULL DEFAULT 'before' CHECK (phase IN ('before', 'after')))"
+            "CREATE TABLE IF NOT EXISTS migration (feature text NOT NULL, number integer NOT NULL, name text NOT NULL, "
+            "checksum text NOT NULL, applied_at timestamptz NOT NULL, phase text NOT NULL, "
+            "PRIMARY KEY (feature, number))"
         )
 
 

@@ -57,7 +57,8 @@ class Manifest(_Record):
     version: str
     """Of frontdesk."""
     created_at: str
-    migrations: dict[int, str]
+    migrations: list[tuple[str, int, str]]
+    """As in `Content`."""
     sequences: dict[str, Annotated[int, Field(ge=1, lt=2**63)] | None]
     tables: dict[str, TableRecord]
     secret_key: Member | None

@@ -49,8 +49,8 @@ class TableData:
 class Content:
     """What a database holds in addition to its rows, in one snapshot."""
 
-    migrations: dict[int, str]
-    """Numbers and checksums."""
+    migrations: list[tuple[str, int, str]]
+    """The feature ("" is the core), number and checksum of each."""
     sequences: dict[str, int | None]
     """Last values; None if a sequence was never used."""
     tables: dict[str, TableData]
@@ -73,7 +73,7 @@ async def copy_out(dsn: str, table_file: TableFile) -> Content:
                 tables[name] = TableData(columns, _count(status))
             # After the rows: a sequence is never behind them.
             sequences = {row["name"]: row["last_value"] for row in await connection.fetch(_SEQUENCES, SCHEMA)}
-    applied = {number: row["checksum"] for number, row in state.applied_migrations.items()}
+    applied = [(*key, row["checksum"]) for key, row in state.applied_migrations.items()]
     return Content(applied, sequences, tables)
 
 
@@ -100,12 +100,13 @@ async def copy_in(dsn: str, content: Content, table_file: TableFile) -> None:
 
 def release_of(content: Content) -> Release:
     """The migrations that the content was made with, and no functions; those must not run while tables are filled."""
-    ours = {migration.number: migration for migration in this_release().migrations}
-    if not content.migrations or not set(content.migrations) <= set(ours):
+    ours = {migration.key: migration for migration in this_release().migrations}
+    given = {(feature, number): checksum for feature, number, checksum in content.migrations}
+    if not given or not given.keys() <= ours.keys():
         raise BackupError("The backup was made by another version of frontdesk: restore it with a newer one.")
-    if not all(ours[number].checksum == checksum for number, checksum in content.migrations.items()):
+    if not all(ours[key].checksum == checksum for key, checksum in given.items()):
         raise BackupError("The backup was made by another version of frontdesk: restore it with that one.")
-    return Release(this_release().version, tuple(ours[number] for number in sorted(content.migrations)), ())
+    return Release(this_release().version, tuple(m for m in this_release().migrations if m.key in given), ())
 
 
 async def _fill(connection: Any, name: str, table: TableData, table_file: TableFile) -> None:

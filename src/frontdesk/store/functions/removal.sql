@@ -20,16 +20,21 @@ BEGIN
             'DELETE FROM %I WHERE client_id IN (SELECT c.client_id FROM client c WHERE c.practice_id = $1)', v_table
         ) USING p_practice;
     END LOOP;
-    -- A table stands before those that it refers to.
-    FOREACH v_table IN ARRAY ARRAY[
-        'webhook_attempt', 'webhook_delivery', 'webhook_secret', 'webhook_public_endpoint', 'webhook_endpoint',
-        'calendar_feed', 'external_identifier', 'slot_hold', 'appointment_move', 'appointment_correction',
-        'appointment_attendance', 'appointment_override', 'absence_appointment', 'provider_absence', 'desk_note',
-        'patient_link', 'appointment', 'patient_read', 'known_patient', 'match_miss', 'patient_budget', 'patient',
-        'patient_counter', 'event_trace', 'outbox', 'agreed_challenge', 'intent',
-        'procedure', 'visit_type', 'provider', 'location', 'calendar_version', 'upstream_fault', 'upstream_write',
-        'upstream_directory', 'upstream_record', 'client_usage', 'request_count', 'client', 'staff'
-    ] LOOP
+    -- Every table of rows by practice, those of features too; a table comes before those that it refers to.
+    FOR v_table IN
+        WITH RECURSIVE by_practice AS (
+            SELECT c.oid, c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+            WHERE c.relnamespace = 'frontdesk'::regnamespace AND c.relkind = 'r' AND a.attname = 'practice_id'
+        ), place AS (
+            SELECT t.oid, 0 AS depth FROM by_practice t
+            UNION
+            SELECT k.confrelid, p.depth + 1 FROM place p JOIN pg_constraint k ON k.conrelid = p.oid
+            WHERE k.contype = 'f' AND k.confrelid <> k.conrelid
+        )
+        SELECT t.relname FROM by_practice t JOIN place p ON p.oid = t.oid
+        WHERE t.relname !~ '^audit_' AND t.relname NOT IN ('practice', 'appointment_trail')
+        GROUP BY t.relname ORDER BY t.relname = 'calendar_version', max(p.depth), t.relname  -- which triggers write
+    LOOP
         EXECUTE format('DELETE FROM %I WHERE practice_id = $1', v_table) USING p_practice;
     END LOOP;
     UPDATE practice p SET
