@@ -381,7 +381,7 @@ def _metrics(settings: Settings, database: Database) -> "Metrics | None":
     from frontdesk.doors.metrics import Metrics, Queues
 
     queues = Queues({name: queue.about for name, queue in QUEUES.items()}, QueueMeter(database).read)
-    return Metrics(database, queues, settings.metrics_token)
+    return Metrics(database, queues, settings.metrics_token, settings.metrics_folder)
 
 
 def _sign_in_mail(

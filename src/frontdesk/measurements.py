@@ -16,7 +16,7 @@ from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.audit.heads import AuditHeads
 from frontdesk.background import Background
-from frontdesk.doors.metrics import Labelled, Metrics, WorkersAs
+from frontdesk.doors.metrics import Labelled, Merge, Metrics
 from frontdesk.engine.execute import Engine
 from frontdesk.outbound.webhooks.deliverer import RESULTS, Deliverer
 from frontdesk.settings import Settings
@@ -61,7 +61,7 @@ def measure_service(metrics: Metrics, service: Measured, background: Background)
     _measure_background(metrics, background)
     altered = service.audit_heads.altered
     about = "Practices whose audit trail no longer matches what was signed."
-    metrics.add_gauge("frontdesk_audit_altered_trails", about, (), lambda: {(): len(altered)}, "livemax")
+    metrics.add_gauge("frontdesk_audit_altered_trails", about, (), lambda: {(): len(altered)}, max)
 
 
 def _measure_process(metrics: Metrics) -> None:
@@ -140,17 +140,17 @@ def _measure_outside(metrics: Metrics, webhooks: Deliverer, fhir: FhirSystems) -
     name, about = "frontdesk_upstream_requests", "Requests to FHIR servers by status, none without an answer."
     metrics.add_counter(name, about, ("status",), lambda: _by_label(fhir.requests, _STATUSES))
     name, about = "frontdesk_upstream_servers", "FHIR servers by state, as the worker sees it that knows most in it."
-    metrics.add_gauge(name, about, ("state",), servers, "livemax")
+    metrics.add_gauge(name, about, ("state",), servers, max)
     name, about = "frontdesk_upstream_settled", "Writes to FHIR servers that the reconciler settled, by outcome."
     metrics.add_counter(name, about, ("outcome",), lambda: _by_label(fhir.reconciler.settled, ("executed",)))
 
 
 def _measure_background(metrics: Metrics, background: Background) -> None:
-    def add_gauge(name: str, about: str, attribute: str, workers: WorkersAs = "livesum") -> None:
+    def add_gauge(name: str, about: str, attribute: str, merge: Merge = sum) -> None:
         def read() -> Labelled:
             return {(step,): getattr(state, attribute) for step, state in background.states.items()}
 
-        metrics.add_gauge(f"frontdesk_background_{name}", about, ("step",), read, workers)
+        metrics.add_gauge(f"frontdesk_background_{name}", about, ("step",), read, merge)
 
     def runs() -> Labelled:
         results = {"success": "successes", "failure": "all_failures"}
@@ -160,7 +160,7 @@ def _measure_background(metrics: Metrics, background: Background) -> None:
     add_gauge("failures", "Failures of a background step since its last success.", "failures")
     add_gauge("running", "Workers that run a background step at this moment.", "running")
     last_success = "Unix time of a background step's last success, the oldest over all workers; 0 if none."
-    add_gauge("success_timestamp_seconds", last_success, "succeeded_at", "livemin")
+    add_gauge("success_timestamp_seconds", last_success, "succeeded_at", min)
     metrics.add_counter("frontdesk_background_runs", "Runs of a background step.", ("step", "result"), runs)
 
     def seconds() -> Labelled:

@@ -202,12 +202,19 @@ class Settings(BaseSettings):
 
     @property
     def uses_data_dir(self) -> bool:
-        return self.database_url is None or self.secret_key is None or self.metrics_token is not None
+        return self.database_url is None or self.secret_key is None or self.metrics_folder is not None
 
     @property
     def postgres_dir(self) -> Path:
         """The embedded PostgreSQL's own folder."""
         return self.data_dir / "postgres"
+
+    @property
+    def metrics_folder(self) -> Path | None:
+        """Where several workers share their numbers. Named after the address, which no other server can have."""
+        if self.metrics_token is None or self.workers == 1:
+            return None
+        return self.data_dir / "metrics" / f"{self.host}-{self.port}"
 
     @property
     def secret_key_file(self) -> Path:

@@ -4,21 +4,21 @@ import mmap
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import httpx
 import pytest
 
-from frontdesk.doors.metrics_file import _RETRY_SECONDS
 from tests.cli.command_line import CommandLine, Served
 from tests.cli.test_serve import children
 from tests.store.embedded_processes import wait_until
 from tests.support.ports import free_port
 
 TOKEN = "a token for the scraper"
+INCOMPLETE = "metrics are incomplete, their folder cannot be written to: No space left on device"
 
 
 def call_without_token(served: Served) -> int:
@@ -41,6 +41,8 @@ def total(series: dict[str, float], start: str) -> float:
 def test_totals_cover_all_workers_and_survive_one_that_was_killed(line: CommandLine) -> None:
     refused, pools = 'frontdesk_requests_total{code="401"', "frontdesk_database_connections{"
     with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN) as served:
+        (folder,) = (line.data_dir / "metrics").iterdir()
+        assert folder.stat().st_mode & 0o077 == 0
         for _ in range(12):
             assert call_without_token(served) == 401
         wait_until(lambda: all(total(scrape(served), refused) == 12 for _ in range(4)), 30)
@@ -57,25 +59,13 @@ def test_totals_cover_all_workers_and_survive_one_that_was_killed(line: CommandL
         assert total(scrape(served), refused) == 12
 
 
-def test_gauges_of_a_dead_worker_are_removed(line: CommandLine) -> None:
-    with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN) as served:
-        (folder,) = (line.data_dir / "metrics").glob(f"*-{served.url.rpartition(':')[2]}")
-        assert folder.stat().st_mode & 0o077 == 0
-        (worker,) = children(served.process.pid)
-        gauges = folder / f"gauge_livesum_{worker}.db"
-        wait_until(gauges.exists, 30)
-        os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: not gauges.exists(), 30)
-        assert (folder / f"counter_{worker}.db").exists()
-
-
 @pytest.mark.heavy
 def test_a_new_server_counts_from_zero(line: CommandLine) -> None:
-    port = str(free_port())
+    port, refused = str(free_port()), 'frontdesk_requests_total{code="401"'
     for _ in range(2):
-        with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port) as served:
+        with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port) as served:
             call_without_token(served)
-            assert total(scrape(served), "frontdesk_requests_total{") == 1
+            wait_until(lambda: all(total(scrape(served), refused) == 1 for _ in range(4)), 30)
 
 
 @pytest.fixture
@@ -98,20 +88,21 @@ def full_disk(line: CommandLine) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_full_disk_keeps_metrics_in_the_worker_and_ends_no_worker(line: CommandLine, full_disk: Path) -> None:
+def test_a_full_disk_keeps_metrics_in_the_workers_and_ends_none(line: CommandLine, full_disk: Path) -> None:
     refused = 'frontdesk_requests_total{code="401"'
-    with line.serving(FRONTDESK_METRICS_TOKEN=TOKEN) as served:
-        (worker,) = children(served.process.pid)
+    with line.serving("--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN) as served:
+        workers = children(served.process.pid)
         for _ in range(3):
             assert call_without_token(served) == 401
-        scrape(served)
+        assert served.process.stderr is not None
+        reports = (text for text in served.process.stderr if INCOMPLETE in text)
+        assert len(list(islice(reports, 2))) == 2, "one of each worker"
+        assert total(scrape(served), "frontdesk_workers{") == 1
         full_disk.unlink()
-        time.sleep(_RETRY_SECONDS)
-        call_without_token(served)
-        wait_until(lambda: total(scrape(served), refused) == 4, 30)
-        assert children(served.process.pid) == [worker]
-        told = served.stop(signal.SIGTERM).err
-    assert told.count("metrics are incomplete, their folder cannot be written to: No space left on device") == 1
+        assert call_without_token(served) == 401
+        wait_until(lambda: all(total(scrape(served), refused) == 4 for _ in range(4)), 30)
+        assert children(served.process.pid) == workers
+        assert INCOMPLETE not in served.stop(signal.SIGTERM).err
 
 
 def test_a_folder_that_cannot_be_used_is_one_sentence(line: CommandLine) -> None:
@@ -119,6 +110,6 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(line: CommandLine) -> None
     in_the_way = line.data_dir / "metrics" / f"127.0.0.1-{port}"
     in_the_way.parent.mkdir(exist_ok=True)
     in_the_way.write_text("")
-    refused = line.run("serve", FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port)
+    refused = line.run("serve", "--workers", "2", FRONTDESK_METRICS_TOKEN=TOKEN, FRONTDESK_PORT=port)
     assert (refused.status, refused.out) == (1, "")
     assert refused.err == f"The folder {in_the_way} for metrics cannot be used: Not a directory.\n"

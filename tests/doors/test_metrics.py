@@ -15,6 +15,10 @@ import yaml
 from frontdesk.app import Service, _metrics, build_app, build_background
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors import docs as guides
+from frontdesk.doors import worker_numbers
+from frontdesk.doors.worker_numbers import mark_as_ended
+from frontdesk.logs import request_labels
+from frontdesk.settings import Settings
 from frontdesk.store import database as store
 from frontdesk.store import queues
 from tests.support.running import running
@@ -139,7 +143,7 @@ async def test_the_guide_names_every_metric(measured: tuple[Service, httpx.Async
     await client.get("/api/practice")
     exposed = {re.sub("_(bucket|count|sum)$", "", name.partition("{")[0]) for name in await scrape(client)}
     named = set(re.findall("`(frontdesk_[a-z_]+)`", GUIDE.read_text().partition("## Metrics")[2]))
-    assert {name for name in exposed if not name.endswith("_created")} == named
+    assert exposed == named
 
 
 async def test_dashboard_and_alerts_use_metrics_that_exist(
@@ -168,7 +172,7 @@ async def test_dashboard_and_alerts_use_metrics_that_exist(
         grouped = {label for labels in re.findall("by \\(([a-z, ]+)\\)", expression) for label in labels.split(", ")}
         assert grouped <= {"le"}.union(*(known[name] for name, _ in used)), expression
     assert {name for expression in EXPRESSIONS for name, _ in SELECTOR.findall(expression)} == {
-        name for name in known if not name.endswith(("_created", "_count", "_sum"))
+        name for name in known if not name.endswith(("_count", "_sum"))
     }, "the dashboard shows every metric"
 
 
@@ -210,3 +214,31 @@ async def test_metrics_say_when_the_database_is_down(measured: tuple[Service, ht
     finally:
         await world.database.open()
     assert series["frontdesk_database_up"] == 0
+
+
+async def test_totals_of_a_worker_that_ended_stay_and_its_gauges_go(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(data_dir=tmp_path, metrics_token=TOKEN, workers=2)
+    folder = settings.metrics_folder
+    assert folder is not None
+    folder.mkdir(parents=True)
+    workers = []
+    for pid in (1, 2):
+        monkeypatch.setattr(worker_numbers.os, "getpid", lambda pid=pid: pid)
+        metrics = _metrics(settings, world.database)
+        assert metrics is not None
+        metrics.add_counter("calls", "Calls.", (), lambda pid=pid: {(): 10 * pid})
+        metrics.add_gauge("waiting", "Callers that wait.", (), lambda pid=pid: {(): pid})
+        metrics.add_gauge("oldest", "The oldest.", (), lambda pid=pid: {(): pid}, min)
+        metrics.observe(request_labels("rest", "get_practice", None, None, None, "GET", 200, None), pid, "id")
+        await metrics.publish()
+        workers.append(metrics)
+
+    async def lines() -> set[str]:
+        return {line.replace(".0", "") for line in (await workers[1]._text()).decode().splitlines()}
+
+    requests = 'frontdesk_request_seconds_count{door="rest",operation="get_practice"} 2'
+    assert await lines() >= {"calls_total 30", "waiting 3", "oldest 1", requests}
+    mark_as_ended(folder, 1, 0)
+    assert await lines() >= {"calls_total 30", "waiting 2", "oldest 2", requests}

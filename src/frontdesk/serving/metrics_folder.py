@@ -1,25 +1,20 @@
-"""The private folder in which the workers of a server share what they count, as prometheus_client asks for it."""
+"""The private folder in which several workers of a server share what they count."""
 
 import os
 import shutil
-from pathlib import Path
+from itertools import count
 
+from frontdesk.doors.worker_numbers import mark_as_ended
 from frontdesk.privileges import service_account
 from frontdesk.serving.address import ServingError
 from frontdesk.settings import Settings
 
-_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-
 
 class MetricsFolder:
-    """Used only where a metrics token is set. Named after the address, which no other server can have."""
-
-    def __init__(self, settings: Settings, address: str) -> None:
-        self._path: Path | None = None
+    def __init__(self, settings: Settings) -> None:
+        self._path = settings.metrics_folder
         self._run_as = settings.run_as
-        if settings.metrics_token is not None:
-            self._path = settings.data_dir / "metrics" / f"{address}-{settings.port}"
-            os.environ[_VARIABLE] = str(self._path)  # how it reaches the workers
+        self._ended = count()
 
     def clear(self) -> None:
         """Removes what an earlier server left. Call it with the address bound, before a worker counts anything."""
@@ -37,6 +32,4 @@ class MetricsFolder:
     def remove_worker(self, pid: int) -> None:
         """Removes a dead worker's gauges. What it counted stays in the totals."""
         if self._path is not None:
-            from prometheus_client.multiprocess import mark_process_dead
-
-            mark_process_dead(pid, str(self._path))  # type: ignore[no-untyped-call]
+            mark_as_ended(self._path, pid, next(self._ended))

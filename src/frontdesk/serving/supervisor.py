@@ -66,7 +66,7 @@ def serve(settings: Settings, prepare: Callable[[], Callable[[], None]], factory
 
         certificate_of(settings)  # an unusable one is refused before anything is started
     command = [sys.executable, "-P", "-m", "frontdesk.serving.worker", address, str(settings.port), factory]
-    metrics = MetricsFolder(settings, address)
+    metrics = MetricsFolder(settings)
     database = DatabaseRestarter(settings)
     workers: list[_Worker] = []
     try:
