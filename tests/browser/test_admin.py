@@ -130,7 +130,7 @@ def test_a_proposal_waits_among_the_confirmations(place: Office, window: Open) -
     page = window("staff").go(f"/confirmations?client={agent.client_id}")
     with page.expect_navigation():  # the proposal is on the first page, too
         page.get_by_role("link", name="Waiting").click()
-    waiting = row(page, "book_appointment").filter(has_text="can be confirmed until")
+    waiting = row(page, "Book an appointment").filter(has_text="can be confirmed until")
     expect(waiting).to_have_count(1)
     proposal.confirm()
     page.reload()

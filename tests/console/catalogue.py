@@ -8,8 +8,11 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from frontdesk.audit.actions import ACTIONS
+from frontdesk.audit.sentences import Action
 from frontdesk.domain.booking_rules import RULES
 from frontdesk.domain.errors import CATALOGUE, HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP
+from frontdesk.operations import every_operation
 
 SOURCES = Path(str(files("frontdesk")))
 FOLDER = SOURCES / "console" / "translations"
@@ -47,6 +50,11 @@ def collected() -> Catalog:
             catalog.add(text, None, [("domain/errors.py", 0)])
     for text in (PATIENT_OVERLAP, HOLD_ENDED, PATIENT_EXISTS):
         catalog.add(text, None, [("domain/errors.py", 0)])
+    for recorded in (*every_operation().values(), *ACTIONS.values()):
+        sentences = () if recorded.audit is None else (recorded.audit.done, recorded.audit.with_names)
+        for text in filter(None, (recorded.title, *sentences)):
+            place = "audit/actions" if isinstance(recorded, Action) else "operations"
+            catalog.add(text, None, [(place, 0)])
     for text in RULES.values():
         catalog.add(text, None, [("domain/booking_rules.py", 0)])
     return catalog

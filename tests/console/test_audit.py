@@ -13,10 +13,9 @@ import pytest
 
 from frontdesk.audit import reading
 from frontdesk.audit.reading import AuditFilter, seal_pending
-from frontdesk.console.audit_sentences import PHRASES, operation_label
+from frontdesk.console.audit_sentences import recorded
 from frontdesk.desk import audit
 from frontdesk.domain.errors import Problem
-from frontdesk.operations import OPERATIONS
 from frontdesk.store.database import session_settings
 from tests.cli.command_line import CommandLine
 from tests.console.admin_pages import EVIL, check_harmless, practice_id, text_of
@@ -83,14 +82,14 @@ async def test_a_search_by_patient_finds_lists_of_many_patients(world: World, ad
     assert (await admin.get("/console/calendar?date=2026-11-16")).status_code == 200
     assert f"/console/audit?subject={alan}" in (await admin.get(f"/console/patients/{alan}")).text
     found = rows(await admin.get("/console/audit", params={"subject": alan}))
-    for operation in ("list_appointments", "calendar", "book_appointment", "match_patient"):
-        (row, *_) = [row for row in found if operation in row]
+    for done in ("listed appointments", "looked at the calendar", "booked an appointment", "searched for a patient"):
+        (row, *_) = [row for row in found if done in row]
         shown, _, _ = row.partition(" more ")
         assert alan in shown, "the patient who was searched for is among those that a row shows at once"
     grace = await patient_id(agent, "Grace")
     found = rows(await admin.get("/console/audit", params={"subject": grace}))
     assert len(found) == 1
-    assert "match_patient" in found[0]
+    assert "searched for a patient" in found[0]
 
 
 async def test_records_are_sentences_with_names_that_are_looked_up(world: World, admin: httpx.AsyncClient) -> None:
@@ -104,7 +103,8 @@ async def test_records_are_sentences_with_names_that_are_looked_up(world: World,
     found = rows(page)
     booked = "agent of harbor booked an appointment for Ada Lovelace"
     assert any(booked in row for row in found)
-    assert any("asked to cancel an appointment of Ada Lovelace" in row for row in found)
+    (asked,) = [row for row in found if "agent of harbor was asked to confirm: Cancel an appointment" in row]
+    assert "Ada Lovelace" in asked
     (views,) = [row for row in found if "Ana looked at the record of Ada Lovelace" in row]
     assert "2 earlier page views" in views
     assert f'<option value="{ada}">Ada Lovelace</option>' in page.text
@@ -124,12 +124,49 @@ async def test_records_are_sentences_with_names_that_are_looked_up(world: World,
     assert (seen["actor"], seen["subject_ids"]) == (admin.headers[TEST_STAFF], [ada]), "reading names is recorded"
 
 
-def test_every_operation_has_a_sentence_and_an_unknown_one_is_readable() -> None:
-    names = {operation.name for operation in OPERATIONS if operation.kind == "write"}
-    assert names <= set(PHRASES)
-    assert operation_label("console.undo_move") == "Undo move"
-    for name in ("command.reencrypt_keys", "command.reseal_keys"):  # the latter is in older records
-        assert operation_label(name) == "Encrypt the keys again"
+async def test_german_sentences_have_german_word_order(world: World, admin: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    await agent.post(f"/api/appointments/{await book(agent)}/cancel", json={"reason": "Ill"})
+    found = rows(await admin.get("/console/audit", headers={"Accept-Language": "de"}))
+    assert any("agent of harbor hat einen Termin für Ada Lovelace gebucht" in row for row in found)
+    assert any("agent of harbor wurde um Bestätigung gebeten: Termin absagen" in row for row in found)
+
+
+async def test_records_of_every_operation_are_sentences_and_none_shows_its_raw_name(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    for name in recorded():
+        await append(world, 1, actor="fd_somebody", operation=name)
+        await append(world, 1, actor="fd_somebody", operation=name, outcome="conflict")
+    shown, address = [], "/console/audit?actor=fd_somebody"
+    while address:
+        page = await admin.get(address)
+        shown += rows(page)
+        older = re.search(r'rel="next" href="([^"]+)"', page.text)
+        address = older[1].replace("&amp;", "&") if older else ""
+    listed = "\n".join(shown)
+    assert all(name not in listed for name in recorded())
+    for each in recorded().values():
+        assert each.audit is not None
+        assert each.audit.done.replace("%(actor)s", "fd_somebody") in listed
+        assert f"fd_somebody attempted: {each.title}" in listed
+
+
+async def test_a_record_of_an_unknown_operation_is_shown_in_words(world: World, admin: httpx.AsyncClient) -> None:
+    await append(world, 1, operation="console.undo_100%_of_moves")
+    (row,) = rows(await admin.get("/console/audit?actor=fd_somebody"))
+    assert "fd_somebody : Undo 100% of moves" in row
+
+
+async def test_pages_name_operations_in_words(world: World, admin: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    appointment = await book(agent)
+    await agent.post(f"/api/appointments/{appointment}/cancel", json={})
+    await world.service.usage.flush()
+    for path in ("/confirmations", "/usage", "/calendar?date=2026-11-16", f"/appointments/{appointment}"):
+        page = text_of(await admin.get(f"/console{path}"))
+        assert not re.search(r"\b(?:book|cancel)_appointment\b|\bmatch_patient\b", page), path
+    assert "Cancel an appointment" in text_of(await admin.get("/console/confirmations"))
 
 
 async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) -> None:

@@ -23,8 +23,8 @@ async def test_a_proposal_waits_and_an_executed_one_leads_to_its_appointment(
     token = await propose(agent, 3)
     page = await staff.get("/console/confirmations")
     said = text_of(page)
-    assert "agent of harbor book_appointment Waiting can be confirmed until 15 Nov 2026, 03:10" in said
-    assert "agent of harbor book_appointment Executed executed 15 Nov 2026, 03:00 Open" in said
+    assert "agent of harbor Book an appointment Waiting can be confirmed until 15 Nov 2026, 03:10" in said
+    assert "agent of harbor Book an appointment Executed executed 15 Nov 2026, 03:00 Open" in said
     assert f'href="/console/appointments/{appointment}"' in page.text
     for hidden in (token, "Lovelace", "pat_", "readBack"):
         assert hidden not in page.text
@@ -36,9 +36,9 @@ async def test_states_can_be_looked_at_alone(world: World, staff: httpx.AsyncCli
     await propose(agent, 3)
     for state, rows in (("pending", 1), ("executed", 1), ("expired", 0), ("executing", 0), ("", 2), ("odd", 2)):
         page = await staff.get("/console/confirmations", params={"state": state})
-        assert page.text.count("<code") == rows, state
+        assert page.text.count("Book an appointment") == rows, state
     world.clock.advance(minutes=11)
-    assert (await staff.get("/console/confirmations?state=expired")).text.count("<code") == 1
+    assert (await staff.get("/console/confirmations?state=expired")).text.count("Book an appointment") == 1
     mine = await staff.get("/console/confirmations", params={"client": agent.headers["X-Test-Client"]})
     assert mine.text.count("Waiting</span>") + mine.text.count("Expired</span>") == 1
     assert "Nothing here" in (await staff.get("/console/confirmations?client=fd_nobody")).text

@@ -62,7 +62,7 @@ async def test_a_fhir_server_that_works_is_checked_part_by_part(fhir: World) -> 
     assert "Open writes none" in said
     checked = text_of(await admin.post("/console/practice/system"))
     assert "location 1 (Downtown) works Location/downtown" in checked
-    assert "book_appointment works" in checked
+    assert "Book an appointment works" in checked
     assert "ran out of time" not in checked
 
 

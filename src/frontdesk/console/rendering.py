@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from frontdesk.console.assets import asset
+from frontdesk.console.audit_sentences import operation_title
 from frontdesk.console.calendar.grid import MOST_COLUMNS
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.language import format_number, gettext, language, months, pgettext, plural_form, weekdays
@@ -60,6 +61,7 @@ def _templates(formats: TimeFormats) -> "Environment":
         format_number=format_number,
         language=language,
         months=months,
+        operation_title=operation_title,
         weekdays=weekdays,
     )
     environment.filters.update(formats.filters(), translated=translated)

@@ -87,6 +87,13 @@ def published() -> Mapping[str, Operation]:
     return {operation.name: operation for operation in (*OPERATIONS, *extensions())}
 
 
+def every_operation() -> Mapping[str, Operation]:
+    """By name, the operations of clients, those that only the FHIR door offers, and those of staff."""
+    holds = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
+    by_staff = (CALL_IN, RETURN_TO_WAITING, RESTORE, MOVE_BACK, *RECORDINGS.values(), OVERRIDE_BOOKING, OVERRIDE_MOVE)
+    return {**published(), **{operation.name: operation for operation in (*holds, *by_staff)}}
+
+
 def extensions_for(scopes: Collection[str]) -> tuple[Operation, ...]:
     """The extensions that a token with these scopes may call."""
     return tuple(operation for operation in extensions() if operation.scope in scopes)
@@ -130,6 +137,7 @@ __all__ = [
     "SlotJson",
     "booking_refusal",
     "check_override",
+    "every_operation",
     "extensions",
     "extensions_for",
     "published",

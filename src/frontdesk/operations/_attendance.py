@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import RECORDABLE, RESCHEDULABLE, RESTORABLE, restored_status
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.operations._booking import booking_of
@@ -32,10 +33,13 @@ class MoveBackRequest(Request):
     slot_id: SlotId
 
 
-def _staff_write(name: str, title: str, request: type[Request], run: Callable[..., Awaitable[Any]]) -> Operation:
+def _staff_write(
+    name: str, title: str, audit: AuditSentence, request: type[Request], run: Callable[..., Awaitable[Any]]
+) -> Operation:
     return Operation(
         name=f"console.{name}",
         title=title,
+        audit=audit,
         method="POST",
         path="/appointments/{appointmentId}",
         scope=None,
@@ -47,11 +51,11 @@ def _staff_write(name: str, title: str, request: type[Request], run: Callable[..
     )
 
 
-def _recording(name: str, title: str, status: str) -> Operation:
+def _recording(name: str, title: str, audit: AuditSentence, status: str) -> Operation:
     async def run(context: Context, given: Request) -> Proposal:
         return await propose_status(context, given.appointment_id, status, RECORDABLE[status])
 
-    return _staff_write(name, title, Request, run)
+    return _staff_write(name, title, audit, Request, run)
 
 
 async def _restore(context: Context, given: RestoreRequest) -> Proposal:
@@ -89,7 +93,7 @@ async def _move_back(context: Context, given: MoveBackRequest) -> Proposal:
     return Proposal(read_back, change, patient_id)
 
 
-def _calling(name: str, title: str, *, called: bool) -> Operation:
+def _calling(name: str, title: str, audit: AuditSentence, *, called: bool) -> Operation:
     async def run(context: Context, given: Request) -> Proposal:
         appointment = await existing_appointment(context, given.appointment_id)
         require_state(appointment, ("arrived",), context.now, only_upcoming=False)
@@ -100,15 +104,59 @@ def _calling(name: str, title: str, *, called: bool) -> Operation:
         }
         return Proposal(read_back, CallIn(appointment.id, called), appointment.patient_id)
 
-    return _staff_write(name, title, Request, run)
+    return _staff_write(name, title, audit, Request, run)
 
 
-CALL_IN = _calling("call_in", "Record that a patient is with the provider", called=True)
-RETURN_TO_WAITING = _calling("return_to_waiting", "Record that a patient waits again", called=False)
-RESTORE = _staff_write("restore_appointment", "Take back a state or a cancellation", RestoreRequest, _restore)
-MOVE_BACK = _staff_write("move_back", "Move an appointment back to the time before", MoveBackRequest, _move_back)
+CALL_IN = _calling(
+    "call_in",
+    "Record that a patient is with the provider",
+    AuditSentence("%(actor)s called a patient in", "%(actor)s called in %(names)s"),
+    called=True,
+)
+RETURN_TO_WAITING = _calling(
+    "return_to_waiting",
+    "Record that a patient waits again",
+    AuditSentence("%(actor)s sent a patient back to wait", "%(actor)s sent %(names)s back to wait"),
+    called=False,
+)
+RESTORE = _staff_write(
+    "restore_appointment",
+    "Take back a state or a cancellation",
+    AuditSentence(
+        "%(actor)s took back a state of an appointment", "%(actor)s took back a state of an appointment of %(names)s"
+    ),
+    RestoreRequest,
+    _restore,
+)
+MOVE_BACK = _staff_write(
+    "move_back",
+    "Move an appointment back to the time before",
+    AuditSentence(
+        "%(actor)s moved an appointment back to the time before",
+        "%(actor)s moved an appointment of %(names)s back to the time before",
+    ),
+    MoveBackRequest,
+    _move_back,
+)
 RECORDINGS: Mapping[str, Operation] = {
-    "arrived": _recording("record_arrived", "Record an arrival", "arrived"),
-    "completed": _recording("record_completed", "Record a completed visit", "completed"),
-    "noShow": _recording("record_no_show", "Record that a patient did not come", "noShow"),
+    "arrived": _recording(
+        "record_arrived",
+        "Record an arrival",
+        AuditSentence("%(actor)s recorded an arrival", "%(actor)s recorded the arrival of %(names)s"),
+        "arrived",
+    ),
+    "completed": _recording(
+        "record_completed",
+        "Record a completed visit",
+        AuditSentence("%(actor)s recorded a completed visit", "%(actor)s recorded a completed visit of %(names)s"),
+        "completed",
+    ),
+    "noShow": _recording(
+        "record_no_show",
+        "Record that a patient did not come",
+        AuditSentence(
+            "%(actor)s recorded that a patient did not come", "%(actor)s recorded that %(names)s did not come"
+        ),
+        "noShow",
+    ),
 }

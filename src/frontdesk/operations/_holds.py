@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR, Hold, expiry
 from frontdesk.domain.ids import new_hold_id
@@ -83,6 +84,7 @@ async def release_hold(context: Context, given: ReleaseRequest) -> Proposal:
 HOLD_SLOT = Operation(
     name="hold_slot",
     title="Hold an open slot",
+    audit=AuditSentence("%(actor)s held an open time"),
     method="POST",
     path="/holds",
     scope=_SCOPE,
@@ -106,6 +108,7 @@ GET_HOLD = Operation(
 RELEASE_HOLD = Operation(
     name="release_hold",
     title="Release a hold",
+    audit=AuditSentence("%(actor)s released a held time"),
     method="POST",
     path="/holds/{holdId}/release",
     scope=_SCOPE,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.feature import Services
@@ -65,6 +66,7 @@ class Operation:
 
     name: str
     title: str
+    audit: AuditSentence | None = None  # None: a read of nothing that is protected, which nothing records
     group: Group | None = None  # None: not published
     method: Literal["GET", "POST", "PATCH"] = "GET"
     path: str

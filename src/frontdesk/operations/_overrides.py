@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import FURTHEST, LATEST, BrokenRule, Rule
 from frontdesk.domain.errors import PATIENT_OVERLAP, FieldError, Problem, declined, invalid
@@ -117,11 +118,17 @@ def _said(given: Request, broken: Sequence[BrokenRule]) -> dict[str, Any]:
 
 
 def _override_write(
-    name: str, title: str, request: type[Request], output: type[Record], run: Callable[..., Awaitable[Proposal]]
+    name: str,
+    title: str,
+    audit: AuditSentence,
+    request: type[Request],
+    output: type[Record],
+    run: Callable[..., Awaitable[Proposal]],
 ) -> Operation:
     return Operation(
         name=f"console.{name}",
         title=title,
+        audit=audit,
         method="POST",
         path="/overrides",
         scope=None,
@@ -134,5 +141,25 @@ def _override_write(
     )
 
 
-OVERRIDE_BOOKING = _override_write("override_booking", "Book against the rules", BookRequest, Booked, _book)
-OVERRIDE_MOVE = _override_write("override_move", "Move against the rules", MoveRequest, AppointmentWritten, _move)
+OVERRIDE_BOOKING = _override_write(
+    "override_booking",
+    "Book against the rules",
+    AuditSentence(
+        "%(actor)s booked an appointment against the rules",
+        "%(actor)s booked an appointment for %(names)s against the rules",
+    ),
+    BookRequest,
+    Booked,
+    _book,
+)
+OVERRIDE_MOVE = _override_write(
+    "override_move",
+    "Move against the rules",
+    AuditSentence(
+        "%(actor)s moved an appointment against the rules",
+        "%(actor)s moved an appointment of %(names)s against the rules",
+    ),
+    MoveRequest,
+    AppointmentWritten,
+    _move,
+)

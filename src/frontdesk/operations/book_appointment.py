@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import HOLD_ENDED, Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
@@ -88,6 +89,7 @@ def _proposal(
 OPERATION = Operation(
     name="book_appointment",
     title="Book an appointment",
+    audit=AuditSentence("%(actor)s booked an appointment", "%(actor)s booked an appointment for %(names)s"),
     group=APPOINTMENTS,
     method="POST",
     path="/appointments",

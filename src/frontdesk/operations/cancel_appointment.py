@@ -2,6 +2,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import CANCELLABLE
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Reason, WriteInput, blank_as_none
@@ -28,6 +29,7 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="cancel_appointment",
     title="Cancel an appointment",
+    audit=AuditSentence("%(actor)s cancelled an appointment", "%(actor)s cancelled an appointment of %(names)s"),
     group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/cancel",

@@ -1,3 +1,4 @@
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import CONFIRMABLE
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, WriteInput
@@ -22,6 +23,9 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="confirm_attendance",
     title="Confirm attendance",
+    audit=AuditSentence(
+        "%(actor)s confirmed the attendance at an appointment", "%(actor)s confirmed that %(names)s will attend"
+    ),
     group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/confirm",

@@ -1,3 +1,4 @@
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import PATIENT_EXISTS, Problem
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.operations import _examples as examples
@@ -33,6 +34,7 @@ async def run(context: Context, given: Request) -> Proposal:
 OPERATION = Operation(
     name="create_patient",
     title="Create a patient",
+    audit=AuditSentence("%(actor)s added a patient", "%(actor)s added the patient %(names)s"),
     group=PATIENTS,
     method="POST",
     path="/patients",

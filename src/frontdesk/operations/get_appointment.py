@@ -1,5 +1,6 @@
 from typing import Any
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Input
 from frontdesk.operations._lookups import existing_appointment
@@ -22,6 +23,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_appointment",
     title="Read one appointment",
+    audit=AuditSentence("%(actor)s read an appointment", "%(actor)s read an appointment of %(names)s"),
     group=APPOINTMENTS,
     path="/appointments/{appointmentId}",
     scope="appointments:read",

@@ -1,5 +1,6 @@
 from typing import Any
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, PatientId
 from frontdesk.operations._lookups import existing_patient
@@ -21,6 +22,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="get_patient",
     title="Read one patient",
+    audit=AuditSentence("%(actor)s read a patient's record", "%(actor)s read the record of %(names)s"),
     group=PATIENTS,
     path="/patients/{patientId}",
     scope="patients:read",

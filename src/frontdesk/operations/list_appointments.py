@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.operations import _examples as examples
@@ -99,6 +100,7 @@ def _position(in_cursor: list[Any]) -> AppointmentPosition:
 OPERATION = Operation(
     name="list_appointments",
     title="List appointments",
+    audit=AuditSentence("%(actor)s listed appointments", "%(actor)s listed appointments of %(names)s"),
     group=APPOINTMENTS,
     path="/appointments",
     scope="appointments:read",

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.patients import Patient
 from frontdesk.operations import _examples as examples
@@ -56,6 +57,7 @@ async def _matching(context: Context, given: Request) -> Sequence[Patient]:
 OPERATION = Operation(
     name="match_patient",
     title="Find a patient",
+    audit=AuditSentence("%(actor)s searched for a patient", "%(actor)s searched for a patient and found %(names)s"),
     group=PATIENTS,
     method="POST",
     path="/patients/match",

@@ -1,5 +1,6 @@
 from datetime import timedelta
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
@@ -74,6 +75,7 @@ def _is_own(slot: SlotRef, appointment: Appointment) -> bool:
 OPERATION = Operation(
     name="reschedule_appointment",
     title="Move an appointment",
+    audit=AuditSentence("%(actor)s moved an appointment", "%(actor)s moved an appointment of %(names)s"),
     group=APPOINTMENTS,
     method="POST",
     path="/appointments/{appointmentId}/reschedule",

@@ -3,6 +3,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.patients import Patient
 from frontdesk.operations import _examples as examples
@@ -78,6 +79,7 @@ def _read_back(given: Request, patient: Patient) -> dict[str, Any]:
 OPERATION = Operation(
     name="update_patient",
     title="Update a patient",
+    audit=AuditSentence("%(actor)s changed a patient's record", "%(actor)s changed the record of %(names)s"),
     group=PATIENTS,
     method="PATCH",
     path="/patients/{patientId}",

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from frontdesk.console.audit_sentences import operation_title
 from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
@@ -158,7 +159,7 @@ async def _refused(request: ConsoleRequest, problem: Problem, reason: str = "") 
 
 def record_text(operation: str, outcome: str) -> str:
     """An audit record in words."""
-    done, trying = map(_, DONE.get(operation, (operation, operation)))
+    done, trying = map(_, DONE[operation]) if operation in DONE else (operation_title(operation),) * 2
     if outcome == "executed":
         return done
     if outcome == "unchanged":

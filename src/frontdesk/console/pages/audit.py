@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
-from frontdesk.console.audit_sentences import PHRASES, operation_label
+from frontdesk.console.audit_sentences import operation_title, recorded
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.audit import SHOWN_SUBJECTS, RecordPage
@@ -36,7 +36,7 @@ async def _audit(request: ConsoleRequest) -> Response:
         faults=faults,
         page=page,
         actors=await _actor_options(request, asked["actor"]),
-        operations=_with_chosen([("", _("Anything")), *_by_label(PHRASES)], asked["operation"]),
+        operations=_with_chosen([("", _("Anything")), *_by_title(recorded())], asked["operation"]),
         outcomes=_with_chosen([("", _("Any")), *((key, _(text)) for key, text in _OUTCOMES.items())], asked["outcome"]),
         patients=_with_chosen([("", _("Anybody")), *_by_name(page)], asked["patient"]),
         shown_subjects=SHOWN_SUBJECTS,
@@ -112,8 +112,8 @@ async def _actor_options(request: ConsoleRequest, chosen: str) -> list[tuple[str
     return groups
 
 
-def _by_label(operations: Iterable[str]) -> list[tuple[str, str]]:
-    return sorted(((name, operation_label(name)) for name in operations), key=lambda each: each[1].casefold())
+def _by_title(operations: Iterable[str]) -> list[tuple[str, str]]:
+    return sorted(((name, operation_title(name)) for name in operations), key=lambda each: each[1].casefold())
 
 
 def _by_name(page: RecordPage | None) -> list[tuple[str, str]]:

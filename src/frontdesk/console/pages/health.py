@@ -5,6 +5,7 @@ from starlette.responses import Response
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.health import SystemCheck
+from frontdesk.operations import published
 
 
 async def _check_system(request: ConsoleRequest) -> Response:
@@ -19,6 +20,7 @@ async def _system(request: ConsoleRequest, checked: SystemCheck | None = None) -
         last_check=await request.desk.audit.last_check(request.context),
         alarms=await request.desk.patient_reads.alarms(request.context),
         checked=checked,
+        operations=published(),
     )
 
 

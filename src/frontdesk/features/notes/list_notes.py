@@ -1,5 +1,6 @@
 from typing import Any
 
+from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.domain.notes import NoteKind
 from frontdesk.features.notes.shared import SharedNotes
@@ -41,6 +42,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
 OPERATION = Operation(
     name="list_notes",
     title="List the notes that staff have marked for agents",
+    audit=AuditSentence("%(actor)s read the notes on a patient", "%(actor)s read the notes on %(names)s"),
     group=EXTENSIONS,
     path="/patients/{patientId}/notes",
     scope="notes:read",

@@ -1,0 +1,54 @@
+"""Of absences of providers."""
+
+from frontdesk.audit.sentences import Action, AuditSentence
+
+ACTIONS = (
+    Action(
+        "console.absence",
+        "Look at a provider's absence",
+        AuditSentence(
+            "%(actor)s looked at a provider's absence",
+            "%(actor)s looked at a provider's absence with appointments of %(names)s",
+        ),
+        is_view=True,
+    ),
+    Action(
+        "console.call_list",
+        "Look at a call list",
+        AuditSentence("%(actor)s looked at a call list", "%(actor)s looked at a call list with %(names)s"),
+        is_view=True,
+    ),
+    Action(
+        "console.start_absence",
+        "Record an absence",
+        AuditSentence("%(actor)s recorded an absence", "%(actor)s recorded an absence of %(names)s"),
+    ),
+    Action(
+        "console.reassign_appointments",
+        "Reassign the appointments of a provider who is away",
+        AuditSentence(
+            "%(actor)s reassigned the appointments of a provider who is away",
+            "%(actor)s reassigned the appointments of %(names)s",
+        ),
+    ),
+    Action(
+        "console.undo_reassignment",
+        "Take back the reassignment of appointments",
+        AuditSentence(
+            "%(actor)s took back the reassignment of appointments",
+            "%(actor)s took back the reassignment of the appointments of %(names)s",
+        ),
+    ),
+    Action(
+        "console.record_call",
+        "Record a call",
+        AuditSentence("%(actor)s recorded a call", "%(actor)s recorded a call to %(names)s"),
+    ),
+    Action(
+        "console.withdraw_call",
+        "Take back the record of a call",
+        AuditSentence(
+            "%(actor)s took back the record of a call", "%(actor)s took back the record of a call to %(names)s"
+        ),
+    ),
+)

@@ -1,0 +1,11 @@
+"""Of the agent's view."""
+
+from frontdesk.audit.sentences import Action, AuditSentence
+
+ACTIONS = (
+    Action(
+        "console.agent_view",
+        "Try out the agent's view",
+        AuditSentence("%(actor)s tried out the agent's view", "%(actor)s tried out the agent's view with %(names)s"),
+    ),
+)
