@@ -17,7 +17,7 @@ from tests.deploy.programs import environment, run
 from tests.deploy.service import book, calling, is_booked, running
 from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
-from tests.support.previous_release import NOT_IN_HISTORY, build_wheel, unpack_previous_release
+from tests.support.previous_release import NO_RELEASE, build_wheel, unpack_previous_release
 
 pytestmark = pytest.mark.heavy
 
@@ -105,7 +105,7 @@ def test_an_upgrade_from_the_previous_release_keeps_its_data(
 ) -> None:
     previous = unpack_previous_release(tmp_path / "previous")
     if previous is None:
-        pytest.skip(NOT_IN_HISTORY)
+        pytest.skip(NO_RELEASE)
     installation.install(build_wheel(previous, tmp_path / "packages"))
     with installation.serving(), installation.calling() as http:
         before = book(http)

@@ -15,7 +15,7 @@ from frontdesk.store.embedded.server import OWNER_ROLE
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.load import booking_load
 from tests.nodes.proxy import DRAIN_SECONDS, Proxy
-from tests.support.previous_release import NOT_IN_HISTORY, ROOT, build_wheel, unpack_previous_release
+from tests.support.previous_release import ROOT, build_wheel, unpack_previous_release
 
 NEXT = "99.0.0"
 EXPAND = "ALTER TABLE appointment ADD COLUMN added text NOT NULL DEFAULT '';\nCREATE TABLE leftover (id integer);\n"
@@ -30,10 +30,8 @@ class Releases:
 
 @pytest.fixture
 def releases(tmp_path: Path) -> Releases:
-    """The files of the last release's wheel, and the sources of this tree as the next one."""
-    tree = unpack_previous_release(tmp_path / "tree")
-    if tree is None:
-        pytest.skip(NOT_IN_HISTORY)
+    """The last release's wheel, unpacked (before the first one: this tree's), and this tree as the next release."""
+    tree = unpack_previous_release(tmp_path / "tree") or ROOT
     previous = tmp_path / "previous"
     shutil.unpack_archive(build_wheel(tree, tmp_path / "packages"), previous, "zip")
     shutil.copytree(ROOT / "src", tmp_path / "next" / "src")

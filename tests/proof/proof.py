@@ -23,7 +23,7 @@ from tests.proof.postgres import Pair, small_disk
 from tests.proof.run import Proof
 from tests.proof.upstream import FhirPractice
 from tests.proof.workload import Capped
-from tests.support.previous_release import FIRST_WITH_HOLDS, NOT_IN_HISTORY, unpack_previous_release
+from tests.support.previous_release import NO_RELEASE, unpack_previous_release
 from tests.webhooks.receiver import receiving
 
 NODES = 2
@@ -44,7 +44,7 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
         fhir = FhirPractice()
         proof = Proof(service, postgres.owner_dsn, [node.client for node in nodes], receiver, fhir=fhir)
         proof.webhook_patience = WEBHOOK_PATIENCE
-        previous = unpack_previous_release(folder / "previous", FIRST_WITH_HOLDS)
+        previous = unpack_previous_release(folder / "previous")
         sources = None if previous is None else previous / "src"
         nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk, sources)
         try:
@@ -107,7 +107,7 @@ def report(findings: Findings, nemeses: Nemeses, proof: Proof, seconds: float, s
     if not nemeses.has_small_disk:
         print("The disk was not filled: only root can mount a small one.")
     if nemeses.previous_release is None:
-        print(f"The previous release was not run: {NOT_IN_HISTORY}.")
+        print(f"The previous release was not run: {NO_RELEASE}.")
     for anomaly in findings.anomalies[:20]:
         print(f"\n{anomaly}")
 

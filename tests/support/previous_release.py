@@ -6,20 +6,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NOT_IN_HISTORY = "the history of this checkout does not go back to the last release"
-# Until there is a release:
-FIRST_WITH_PHASES = "b670a20ea733552669c144643db146fcc9c5630d"
-FIRST_WITH_HOLDS = "17e92ca08ffa11228cd95c3c2b521787078bd175"
+NO_RELEASE = "the history of this checkout has no release"
 
 
-def unpack_previous_release(folder: Path, before_any: str = FIRST_WITH_PHASES) -> Path | None:
-    """The tree of the last release in a new folder, or that of a commit as long as there is none. None where the
-    history does not have it, as in a source archive."""
+def unpack_previous_release(folder: Path) -> Path | None:
+    """The tree of the last release in a new folder. None before the first one, and where the history is not at hand."""
     if shutil.which("git") is None:
         return None
     tags = _git("tag", "--list", "v*", "--sort=-version:refname").stdout.split()
     archive = folder.with_suffix(".zip")
-    if _git("archive", "-o", str(archive), (tags or [before_any])[0]).returncode != 0:
+    if not tags or _git("archive", "-o", str(archive), tags[0]).returncode != 0:
         return None
     shutil.unpack_archive(archive, folder)
     archive.unlink()

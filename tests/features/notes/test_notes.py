@@ -224,7 +224,5 @@ def test_only_the_console_and_one_operation_read_the_table_of_notes() -> None:
         for path in [*source.rglob("*.py"), *source.rglob("*.sql")]
         if "desk_note" in path.read_text(encoding="utf-8")
     }
-    removed_with_the_practice = "store/functions/removal.sql"
-    marked_for_agents = {"features/notes/shared.py", "store/migrations/120_notes_for_agents.sql"}
-    staff_only = {"desk/notes.py", "store/migrations/115_desk_notes.sql", removed_with_the_practice}
-    assert naming == staff_only | marked_for_agents
+    made, removed_with_the_practice = "store/migrations/012_notes.sql", "store/functions/removal.sql"
+    assert naming == {made, removed_with_the_practice, "desk/notes.py", "features/notes/shared.py"}

@@ -47,21 +47,30 @@ CREATE TABLE upstream_write (
 );
 CREATE INDEX upstream_write_due ON upstream_write (practice_id, due_at);
 
+-- What an operator has to correct about a practice's own system, by the kind of request that was refused.
+CREATE TABLE upstream_fault (
+    practice_id bigint NOT NULL REFERENCES practice,
+    request     text NOT NULL,
+    reason      text NOT NULL,
+    since       timestamptz NOT NULL,
+    seen_at     timestamptz NOT NULL,
+    PRIMARY KEY (practice_id, request)
+);
+
 DO $$
 DECLARE
     tenant_table text;
 BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY['upstream_record', 'upstream_directory', 'upstream_write'] LOOP
+    FOREACH tenant_table IN ARRAY ARRAY[
+        'upstream_record', 'upstream_directory', 'upstream_write', 'upstream_fault'
+    ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
         EXECUTE format(
             'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
             tenant_table
         );
-        EXECUTE format('GRANT SELECT, INSERT, UPDATE ON %I TO frontdesk_service', tenant_table);
     END LOOP;
 END $$;
-GRANT DELETE ON upstream_write TO frontdesk_service;
-
--- When the lease on an executing intent ends; null if none is held, and only the other system knows the outcome.
-ALTER TABLE intent ADD COLUMN executing_until timestamptz;
+GRANT SELECT, INSERT, UPDATE ON upstream_record, upstream_directory TO frontdesk_service;
+GRANT SELECT, INSERT, UPDATE, DELETE ON upstream_write, upstream_fault TO frontdesk_service;

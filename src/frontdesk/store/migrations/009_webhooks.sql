@@ -1,12 +1,26 @@
--- Webhooks and calendar feeds: which endpoints get a practice's events, what was sent, and which feeds can be read.
+-- Events, and the webhooks that send them: which endpoints get a practice's events, and what was sent.
 
--- On the practice itself, because every node looks for practices with endpoints before it names a practice.
-ALTER TABLE practice ADD COLUMN has_webhooks boolean NOT NULL DEFAULT false;
-
--- Whether the event was handed to the endpoints that subscribe to it. A flag and not a position: ids are assigned
+-- `relayed`: whether the event was handed to the endpoints that subscribe to it. A flag and not a position: ids are assigned
 -- before their transactions commit, so a position would skip a transaction that commits late.
-ALTER TABLE outbox ADD COLUMN relayed boolean NOT NULL DEFAULT false;
+CREATE TABLE outbox (
+    practice_id bigint NOT NULL,
+    event_id    bigint GENERATED ALWAYS AS IDENTITY,
+    type        text NOT NULL,
+    subject     jsonb NOT NULL,  -- ids and times only
+    occurred_at timestamptz NOT NULL,
+    relayed     boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (practice_id, event_id)
+);
 CREATE INDEX outbox_waiting ON outbox (practice_id, event_id) WHERE NOT relayed;
+
+-- The trace of the write that an event tells of, which its webhooks continue. Written only where calls are traced.
+CREATE TABLE event_trace (
+    practice_id bigint NOT NULL,
+    event_id    bigint NOT NULL,
+    traceparent text NOT NULL,
+    PRIMARY KEY (practice_id, event_id),
+    FOREIGN KEY (practice_id, event_id) REFERENCES outbox ON DELETE CASCADE
+);
 
 CREATE TABLE webhook_endpoint (
     practice_id    bigint NOT NULL REFERENCES practice,
@@ -22,6 +36,15 @@ CREATE TABLE webhook_endpoint (
     created_at     timestamptz NOT NULL,
     PRIMARY KEY (practice_id, endpoint_id),
     CHECK ((paused_at IS NULL) = (pause_reason IS NULL))
+);
+
+-- Endpoints that were added in the console: messages to them go to public addresses only, whatever the operator allows for
+-- those that were added on the command line.
+CREATE TABLE webhook_public_endpoint (
+    practice_id bigint NOT NULL,
+    endpoint_id text NOT NULL,
+    PRIMARY KEY (practice_id, endpoint_id),
+    FOREIGN KEY (practice_id, endpoint_id) REFERENCES webhook_endpoint ON DELETE CASCADE
 );
 
 CREATE TABLE webhook_secret (
@@ -50,9 +73,15 @@ CREATE TABLE webhook_delivery (
     FOREIGN KEY (practice_id, event_id) REFERENCES outbox
 );
 CREATE INDEX webhook_delivery_due ON webhook_delivery (practice_id, endpoint_id, due_at) WHERE state = 'pending';
+-- With these two, deliveries are taken in their order, whatever the number that wait.
+CREATE INDEX webhook_delivery_next ON webhook_delivery (practice_id, endpoint_id, attempts, due_at, event_id)
+    WHERE state = 'pending';
+CREATE INDEX webhook_delivery_held ON webhook_delivery (practice_id, endpoint_id, due_at)
+    WHERE state = 'pending' AND holder <> '';
 CREATE INDEX webhook_delivery_order ON webhook_delivery (practice_id, endpoint_id, subject, event_id)
     WHERE state = 'pending';
 CREATE INDEX webhook_delivery_ended ON webhook_delivery (practice_id, due_at) WHERE state <> 'pending';
+CREATE INDEX webhook_delivery_event ON webhook_delivery (practice_id, event_id);
 
 CREATE TABLE webhook_attempt (
     practice_id  bigint NOT NULL,
@@ -67,25 +96,13 @@ CREATE TABLE webhook_attempt (
     FOREIGN KEY (practice_id, endpoint_id, event_id) REFERENCES webhook_delivery
 );
 
-CREATE TABLE calendar_feed (
-    practice_id bigint NOT NULL,
-    feed_id     text NOT NULL,
-    provider_id integer NOT NULL,
-    digest      bytea NOT NULL,  -- SHA-256 of the secret in its address
-    with_names  boolean NOT NULL,
-    created_at  timestamptz NOT NULL,
-    revoked_at  timestamptz,
-    PRIMARY KEY (practice_id, feed_id),
-    UNIQUE (practice_id, digest),
-    FOREIGN KEY (practice_id, provider_id) REFERENCES provider
-);
-
 DO $$
 DECLARE
     tenant_table text;
 BEGIN
     FOREACH tenant_table IN ARRAY ARRAY[
-        'webhook_endpoint', 'webhook_secret', 'webhook_delivery', 'webhook_attempt', 'calendar_feed'
+        'outbox', 'event_trace', 'webhook_endpoint', 'webhook_public_endpoint', 'webhook_secret',
+        'webhook_delivery', 'webhook_attempt'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
@@ -93,8 +110,8 @@ BEGIN
             'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
             tenant_table
         );
-        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO frontdesk_service', tenant_table);
     END LOOP;
 END $$;
-REVOKE UPDATE ON webhook_attempt FROM frontdesk_service;
-REVOKE DELETE ON calendar_feed FROM frontdesk_service;
+GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, webhook_endpoint, webhook_secret, webhook_delivery TO frontdesk_service;
+GRANT SELECT, INSERT, DELETE ON webhook_attempt TO frontdesk_service;
+GRANT SELECT, INSERT ON event_trace, webhook_public_endpoint TO frontdesk_service;
