@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
+    from frontdesk.audit.sentences import Action
     from frontdesk.background import Step
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
@@ -38,6 +39,7 @@ class Parts:
     """What a feature adds to the core, each under the name of what it is there."""
 
     operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
+    actions: "tuple[Action, ...]" = ()  # that audit records name besides operations
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()
     """What its operations, pages and steps work with; each finds one by its class in `Services`."""
     steps: "Callable[[Core, Services], Iterable[Step]]" = lambda _core, _services: ()  # of the background's work

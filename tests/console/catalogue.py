@@ -8,7 +8,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from frontdesk.audit.actions import ACTIONS
+from frontdesk.audit.actions import actions
 from frontdesk.audit.sentences import Action
 from frontdesk.domain.booking_rules import RULES
 from frontdesk.domain.errors import CATALOGUE, HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP
@@ -50,7 +50,7 @@ def collected() -> Catalog:
             catalog.add(text, None, [("domain/errors.py", 0)])
     for text in (PATIENT_OVERLAP, HOLD_ENDED, PATIENT_EXISTS):
         catalog.add(text, None, [("domain/errors.py", 0)])
-    for recorded in (*every_operation().values(), *ACTIONS.values()):
+    for recorded in (*every_operation().values(), *actions().values()):
         sentences = () if recorded.audit is None else (recorded.audit.done, recorded.audit.with_names)
         for text in filter(None, (recorded.title, *sentences)):
             place = "audit/actions" if isinstance(recorded, Action) else "operations"

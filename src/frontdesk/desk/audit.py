@@ -17,9 +17,9 @@ import orjson
 from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
-from frontdesk.console.audit_sentences import Line, Named, fold_views, line
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import OVERRIDES, overrides_of
+from frontdesk.desk.audit_lines import Line, Named, fold_views
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
 from frontdesk.domain.ids import PATIENT_ID
@@ -117,10 +117,14 @@ class AuditRecords:
         }
         reasons = await self._reasons(context, records)
         lines = [
-            line(
+            Line(
                 record,
                 actors[record["actor"]],
-                [named[each] for each in record["subject_ids"][:SHOWN_SUBJECTS] if each in named],
+                [
+                    named[each]
+                    for each in record["subject_ids"][:SHOWN_SUBJECTS]
+                    if each in named and each != record["actor"]
+                ],
                 reasons.get(record["record_id"]),
             )
             for record in records

@@ -1,6 +1,7 @@
 """The actions of staff and of commands, by the name that audit records carry."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from frontdesk.audit.actions import (
     absences,
@@ -8,7 +9,6 @@ from frontdesk.audit.actions import (
     clients,
     desk,
     feeds,
-    notes,
     patient_links,
     practice,
     service,
@@ -16,20 +16,24 @@ from frontdesk.audit.actions import (
     webhooks,
 )
 from frontdesk.audit.sentences import Action
+from frontdesk.feature import features
 
-ACTIONS: Mapping[str, Action] = {
-    action.name: action
-    for action in (
-        *desk.ACTIONS,
-        *notes.ACTIONS,
-        *patient_links.ACTIONS,
-        *agent_view.ACTIONS,
-        *absences.ACTIONS,
-        *feeds.ACTIONS,
-        *staff.ACTIONS,
-        *clients.ACTIONS,
-        *webhooks.ACTIONS,
-        *practice.ACTIONS,
-        *service.ACTIONS,
-    )
-}
+_CORE = (
+    *desk.ACTIONS,
+    *patient_links.ACTIONS,
+    *agent_view.ACTIONS,
+    *absences.ACTIONS,
+    *feeds.ACTIONS,
+    *staff.ACTIONS,
+    *clients.ACTIONS,
+    *webhooks.ACTIONS,
+    *practice.ACTIONS,
+    *service.ACTIONS,
+)
+
+
+@cache
+def actions() -> Mapping[str, Action]:
+    """By name, those of the core and of the features."""
+    of_features = (action for feature in features() for action in feature.parts.actions)
+    return {action.name: action for action in (*_CORE, *of_features)}

@@ -1,5 +1,3 @@
-"""Of notes on patients and appointments."""
-
 from frontdesk.audit.sentences import Action, AuditSentence
 
 ACTIONS = (
