@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.harness import Clinic
-from tests.guides.newcomer import start_demo
+from tests.guides.newcomer import needs_curl, start_demo
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +42,7 @@ def _run(demo: Clinic, script: str) -> str:
     return done.stdout
 
 
+@needs_curl
 def test_the_booking_with_curl_works_when_pasted(demo: Clinic) -> None:
     script = _block_after("Book an appointment with curl").replace("http://127.0.0.1:8080", demo.url)
     for _ in range(2):  # it can be pasted again

@@ -19,6 +19,7 @@ import pytest
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.cli.command_line import COMMAND, CommandLine
+from tests.guides.newcomer import needs_curl
 from tests.store.embedded_processes import is_stopped, temporary_home, wait_until
 from tests.support.ports import free_port
 
@@ -47,6 +48,7 @@ def first_free_slot(client: httpx.Client) -> str:
     return found
 
 
+@needs_curl
 def test_a_newcomer_gets_a_service_and_a_first_request_that_works_as_it_is_pasted(own: CommandLine) -> None:
     process = subprocess.Popen(
         [COMMAND, "serve", "--demo", "--port", str(free_port())],

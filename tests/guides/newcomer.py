@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,11 +11,14 @@ from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
+
 from tests.crash.harness import Clinic
 from tests.support.accounts import SAME_ACCOUNT
 
 ROOT = Path(__file__).parents[2]
 METRICS_TOKEN = "metrics-token-of-the-guides"
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

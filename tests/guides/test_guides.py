@@ -11,7 +11,7 @@ from frontdesk.doors.docs.guide_pages import GUIDES, title_of
 from frontdesk.practice_file import parse
 from tests.crash.harness import Clinic
 from tests.doors.test_pages import POLICY, Page, page
-from tests.guides.newcomer import paste, script_of, snippets, start_demo
+from tests.guides.newcomer import needs_curl, paste, script_of, snippets, start_demo
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
 
@@ -66,6 +66,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
         clinic.stop()
 
 
+@needs_curl
 @pytest.mark.parametrize(
     "guide", [pytest.param(each, marks=() if each in ALWAYS_PASTED else pytest.mark.heavy) for each in GUIDES]
 )
@@ -75,6 +76,7 @@ def test_everything_a_guide_shows_works_when_pasted(demo: Clinic, guide: str) ->
         assert re.search(expected, printed, re.MULTILINE), f"{expected}\n{printed}"
 
 
+@needs_curl
 @pytest.mark.parametrize("line", ["false", ". ./desk.sh; X=$(api $URL/api/nothing | pick \"['items']\")"])
 def test_a_line_that_fails_does_not_pass_unnoticed(demo: Clinic, line: str) -> None:
     with pytest.raises(AssertionError):
