@@ -22,6 +22,7 @@ _METHODS = [
     ("console/templates/**.html", "jinja2.ext:babel_extract"),
     ("console/**.py", "python"),
     ("desk/**.py", "python"),
+    ("features/**.py", "python"),
     ("operations/**.py", "python"),
     ("engine/intents.py", "python"),
     ("access/staff/**.py", "python"),
