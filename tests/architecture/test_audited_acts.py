@@ -106,7 +106,7 @@ QUIET_ACTIONS = {
     "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Assistants.are_allowed",
     "Assistants.one", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
-    "Blocks.offered", "Blocks.upcoming", "Calendar.checksum", "Calendar.directory", "Calendar.next_working_day",
+    "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Calendar.next_working_day", "Calendar.version",
     "Checklist.progress", "Clients.all", "Clients.one",
     "Confirmations.recent", "Feeds.all", "Listener.next", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",

@@ -4,7 +4,9 @@ from datetime import date
 
 import httpx
 
-from frontdesk.console.calendar.month import DayCount, lay_out_month
+from frontdesk.console.calendar.month import lay_out_month
+from frontdesk.desk.calendar import CalendarQuery
+from frontdesk.desk.month import DayCount, MonthCounts
 from frontdesk.practice_file import parse
 from tests.console.desk import Document, calendar, words
 from tests.support.world import PRACTICE, World, book
@@ -60,7 +62,8 @@ def test_a_day_is_as_full_as_its_opening_hours_are_booked() -> None:
     directory = parse(HARBOR).directory
     downtown = [directory.locations[1]]
     counts = {date(2026, 11, 16): DayCount(3, 90), date(2026, 11, 15): DayCount(1, 15)}
-    month = lay_out_month(directory, downtown, date(2026, 11, 9), date(2026, 11, 16), counts, [10], counted=True)
+    query, day, today = CalendarQuery(providers=(10,)), date(2026, 11, 9), date(2026, 11, 16)
+    month = lay_out_month(MonthCounts(query, directory, downtown, day, today, counts, counted=True))
     by_day = {day.date: day for week in month.weeks for day in week}
     monday, sunday = by_day[date(2026, 11, 16)], by_day[date(2026, 11, 15)]
     assert (monday.appointments, monday.closed) == (3, None)

@@ -5,8 +5,10 @@ from functools import cache
 
 from frontdesk.audit.actions import actions
 from frontdesk.audit.sentences import Action
+from frontdesk.console.domain_texts import actor_name
 from frontdesk.console.language import gettext as _
-from frontdesk.desk.audit_lines import Line
+from frontdesk.desk.audit_lines import Line, Subject
+from frontdesk.desk.names import Actor
 from frontdesk.operations import Operation, every_operation
 from frontdesk.texts import N_
 
@@ -48,3 +50,14 @@ def audit_sentence(line: Line) -> str:
     else:
         plain, naming = known.audit.done, known.audit.with_names or known.audit.done
     return _(naming if line.about else plain)
+
+
+def subject_name(subject: Subject | Actor) -> str:
+    return actor_name(subject) if isinstance(subject, Actor) else subject.name
+
+
+def subject_path(subject: Subject | Actor) -> str:
+    """The path of their page, below /console."""
+    if isinstance(subject, Actor):
+        return f"/{'staff' if subject.kind == 'staff' else 'clients'}/{subject.id}"
+    return f"/patients/{subject.id}" if subject.kind == "patient" else f"/calendar?{subject.kind}={subject.id}"

@@ -109,7 +109,7 @@ def _rest(errors: Counter[Error], shown: Sequence[Error]) -> int:
 def _usage_chart(
     chart_id: str, title: str, counted: UsageReport, series: list[Series], rows: list[list[int]], labels: list[str]
 ) -> Chart:
-    when = _("In the last %(span)s", span=counted.span.label)
+    when = _("In the last %(span)s", span=_(counted.span.label))
     return columns_chart(chart_id, title, when, series, labels, rows, _("From"))
 
 

@@ -5,8 +5,11 @@
 """
 
 import re
+from collections.abc import Collection
 
 from frontdesk.console.language import format_number, gettext
+from frontdesk.desk.names import Actor
+from frontdesk.domain.booking_rules import RULES
 from frontdesk.texts import N_
 
 _NUMBER = re.compile(r"\d+")
@@ -31,6 +34,7 @@ _SENTENCES = (
     N_("The rate limit (calls a minute) must be between %(first)s and %(second)s."),
     N_("The quota must be between %(first)s and %(second)s."),
     N_("Only the operator can set more than %(first)s, with frontdesk client set-limits."),
+    N_("There are %(first)s notes on this patient already. Remove one first."),
     N_("There is no such location."),
     N_("There is no such procedure."),
     N_("This began more than %(first)s minutes ago, and can no longer be booked."),
@@ -83,6 +87,18 @@ def translated(sentence: str, **values: object) -> str:
         return found % values
     pattern, numbers = _pattern(sentence)
     return gettext(pattern, **numbers) if numbers and pattern in _SENTENCES else found
+
+
+def actor_name(actor: Actor) -> str:
+    """The name of an actor: a person, a client, or a part of the service."""
+    if actor.connected_by is not None:
+        return gettext("%(assistant)s for %(staff)s", assistant=actor.name, staff=actor.connected_by)
+    return gettext(actor.name) if actor.kind == "other" else actor.name
+
+
+def rule_names(rules: Collection[str]) -> str:
+    """The booking rules that an override set aside."""
+    return ", ".join(gettext(text) for rule, text in RULES.items() if rule in rules)
 
 
 def field_fault(label: str, message: str) -> str:

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from frontdesk.console.assets import asset
 from frontdesk.console.audit_sentences import operation_title
 from frontdesk.console.calendar.grid import MOST_COLUMNS
-from frontdesk.console.domain_texts import translated
+from frontdesk.console.domain_texts import actor_name, rule_names, translated
 from frontdesk.console.language import format_number, gettext, language, months, pgettext, plural_form, weekdays
 from frontdesk.console.times import TimeFormats
 
@@ -64,7 +64,7 @@ def _templates(formats: TimeFormats) -> "Environment":
         operation_title=operation_title,
         weekdays=weekdays,
     )
-    environment.filters.update(formats.filters(), translated=translated)
+    environment.filters.update(formats.filters(), translated=translated, actor_name=actor_name, rule_names=rule_names)
     return environment
 
 

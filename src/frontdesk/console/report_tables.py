@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from frontdesk.console.charts import Chart, Series, columns_chart
+from frontdesk.console.domain_texts import actor_name
 from frontdesk.console.language import gettext as _
 from frontdesk.console.times import TimeFormats
 from frontdesk.desk.reports import BOOKERS, LEADS, OUTCOMES, Report, Tally
@@ -84,7 +85,7 @@ def _visit_types(report: Report) -> Table:
 
 def _bookers(report: Report) -> Table:
     rows = [
-        [actor.name, _(_KINDS[actor.kind]), tally.appointments, *(tally.outcomes[each] for each in OUTCOMES)]
+        [actor_name(actor), _(_KINDS[actor.kind]), tally.appointments, *(tally.outcomes[each] for each in OUTCOMES)]
         for actor, tally in report.bookers
     ]
     return Table(_("By who booked"), [_("Booked by"), _("Kind"), _("Appointments"), *map(_, _OUTCOMES)], rows)

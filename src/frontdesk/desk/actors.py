@@ -1,11 +1,9 @@
 """Finds the names behind the ids of clients and staff members."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from frontdesk.access.patient_links import ACTOR_PREFIX
 from frontdesk.audit.trail import COMMAND_LINE
-from frontdesk.console.language import gettext as _
 from frontdesk.desk.names import Actor
 from frontdesk.store.database import Database
 from frontdesk.texts import N_
@@ -17,6 +15,7 @@ UNION ALL
 SELECT staff_id, name, 'staff', NULL FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
 """
 
+_LINK = N_("Patient's link")
 _UNNAMED = {COMMAND_LINE: N_("Command line"), "demo": N_("Demo data"), "sign-in-page": N_("Sign-in page")}
 
 
@@ -26,15 +25,9 @@ async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) ->
     if not wanted:
         return {}
     rows = await database.fetch(_NAMES, practice_id, list(wanted))
-    named = {row["id"]: Actor(row["id"], _name(row), row["kind"]) for row in rows}
+    named = {row["id"]: Actor(row["id"], row["name"], row["kind"], row["connected_by"]) for row in rows}
     return {each: named.get(each) or Actor(each, _unnamed(each), "other") for each in wanted}
 
 
-def _name(row: Any) -> str:
-    if row["connected_by"] is None:
-        return str(row["name"])
-    return _("%(assistant)s for %(staff)s", assistant=row["name"], staff=row["connected_by"])
-
-
 def _unnamed(actor_id: str) -> str:
-    return _("Patient's link") if actor_id.startswith(ACTOR_PREFIX) else _(_UNNAMED.get(actor_id, actor_id))
+    return _LINK if actor_id.startswith(ACTOR_PREFIX) else _UNNAMED.get(actor_id, actor_id)

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontdesk.console.language import gettext as _
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.names import Actor
-from frontdesk.domain.booking_rules import RULES
 from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
 from frontdesk.store.database import Database
 
@@ -25,10 +23,6 @@ class AppliedOverride:
     rules: Sequence[str]
     reason: str
     stands: bool  # False: the appointment has been moved since
-
-    @property
-    def words(self) -> str:
-        return ", ".join(_(text) for rule, text in RULES.items() if rule in self.rules)
 
 
 async def overrides_of(

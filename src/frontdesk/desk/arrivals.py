@@ -1,11 +1,10 @@
 """The arrivals board: today's appointments by where the patient is, and the steps between."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
 
-from frontdesk.console.tags import tag_of
 from frontdesk.desk.applied_overrides import AppliedOverride, current_overrides, overrides_of
 from frontdesk.desk.appointments import Appointments, allowed
 from frontdesk.desk.calendar import CalendarQuery, shown_appointments, shown_locations
@@ -57,7 +56,6 @@ class Board:
     places: Mapping[Place, Sequence[Visit]]
     records_attendance: bool
     whole: bool = True  # False: there are more appointments than a page can hold
-    tag: str = ""  # changes with what is shown, not with the time of day
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,9 @@ class Arrivals:
         context: ActionContext,
         location_id: int | None = None,
         providers: tuple[int, ...] = (),
-        known: str | None = None,
+        is_known: Callable[[Board], bool] = lambda _board: False,
     ) -> Board | None:
-        """Today at the location. None if the board still has the tag `known`. Showing names is recorded."""
+        """Today at the location. None if the board is known already. Showing names is recorded."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, location_id)
@@ -116,8 +114,7 @@ class Arrivals:
                 )
             )
         board = Board(day, time_zone, locations, places, records_attendance, whole)
-        board = replace(board, tag=tag_of(board))
-        if known == board.tag:
+        if is_known(board):
             return None
         await context.record("console.arrivals", *sorted(contacts), read=True)
         return board

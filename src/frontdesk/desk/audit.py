@@ -18,8 +18,8 @@ from frontdesk.audit.heads import HeadKeys
 from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.desk.actors import actors_of
-from frontdesk.desk.applied_overrides import OVERRIDES, overrides_of
-from frontdesk.desk.audit_lines import Line, Named, fold_views
+from frontdesk.desk.applied_overrides import OVERRIDES, AppliedOverride, overrides_of
+from frontdesk.desk.audit_lines import Line, Subject, fold_views
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
 from frontdesk.domain.ids import PATIENT_ID
@@ -65,7 +65,7 @@ class RecordPage:
     lines: Sequence[Line]  # of rows of the trail; `sequence` None: not sealed yet
     before: int | None  # where the next page begins; None: the last page
     patients: Mapping[str, str]  # names of those on the page, by id
-    about: Named | None  # the patient, staff member or client that was asked for
+    about: Subject | Actor | None  # the patient, staff member or client that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ class AuditRecords:
         actors = await actors_of(
             self.database, context.practice_id, shown | {row["actor"] for row in rows} | {wanted.actor or ""}
         )
-        named = {
-            **{each: Named(each, name, f"/patients/{each}") for each, name in patients.items()},
+        named: dict[str, Subject | Actor] = {
+            **{each: Subject("patient", each, name) for each, name in patients.items()},
             **await self._of_directory(context, shown),
-            **{each.id: Named(each.id, each.name, _page_of(each)) for each in actors.values() if each.kind != "other"},
+            **{each.id: each for each in actors.values() if each.kind != "other"},
         }
-        reasons = await self._reasons(context, records)
+        overrides = await self._overrides(context, records)
         lines = [
             Line(
                 record,
@@ -125,19 +125,21 @@ class AuditRecords:
                     for each in record["subject_ids"][:SHOWN_SUBJECTS]
                     if each in named and each != record["actor"]
                 ],
-                reasons.get(record["record_id"]),
+                overrides.get(record["record_id"]),
             )
             for record in records
         ]
         return RecordPage(fold_views(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
 
-    async def _reasons(self, context: ActionContext, records: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-        """The rules and the reason of each override among the records, by record."""
+    async def _overrides(
+        self, context: ActionContext, records: Sequence[Mapping[str, Any]]
+    ) -> dict[int, AppliedOverride]:
+        """The overrides among the records, by record."""
         overrides = [each for each in records if each["operation"] in OVERRIDES and each["outcome"] == "executed"]
         ids = {subject for each in overrides for subject in each["subject_ids"]}
         applied = await overrides_of(self.database, context.practice_id, sorted(ids))
         return {
-            record["record_id"]: f"{each.words}: {each.reason}"
+            record["record_id"]: each
             for record in overrides
             for subject in record["subject_ids"]
             for each in applied.get(subject, ())
@@ -155,14 +157,14 @@ class AuditRecords:
             return {}  # the trail is shown with ids
         return {each: f"{contact.first_name} {contact.last_name}" for each, contact in contacts.items()}
 
-    async def _of_directory(self, context: ActionContext, subjects: set[str]) -> dict[str, Named]:
+    async def _of_directory(self, context: ActionContext, subjects: set[str]) -> dict[str, Subject]:
         """The providers and locations among the subjects, such as "provider 10"."""
         if not any(each.startswith(("provider ", "location ")) for each in subjects):
             return {}
         directory = await (await self.systems(context.staff.caller())).directory()
-        named = {f"provider {each.id}": (each.name, f"provider={each.id}") for each in directory.providers.values()}
-        named |= {f"location {each.id}": (each.name, f"location={each.id}") for each in directory.locations.values()}
-        return {each: Named(each, named[each][0], f"/calendar?{named[each][1]}") for each in subjects & named.keys()}
+        named = [Subject("provider", str(each.id), each.name) for each in directory.providers.values()]
+        named += [Subject("location", str(each.id), each.name) for each in directory.locations.values()]
+        return {f"{each.kind} {each.id}": each for each in named if f"{each.kind} {each.id}" in subjects}
 
     async def export(self, context: ActionContext) -> AsyncIterator[str]:
         """Every sealed record as a line of JSON, the record of this export included."""
@@ -239,7 +241,3 @@ class AuditRecords:
 def _wanted_first(subjects: Sequence[str], wanted: str | None) -> list[str]:
     """A page shows the first subjects of a long list: the one that was searched for must be among them."""
     return sorted(subjects, key=lambda subject: subject != wanted)
-
-
-def _page_of(actor: Actor) -> str:
-    return f"/staff/{actor.id}" if actor.kind == "staff" else f"/clients/{actor.id}"

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from frontdesk.audit.actions import actions
+from frontdesk.desk.applied_overrides import AppliedOverride
 from frontdesk.desk.names import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A person, client or location that a record is about."""
+class Subject:
+    """A patient, provider or location that a record is about."""
 
+    kind: Literal["patient", "provider", "location"]
     id: str
     name: str
-    path: str  # of their page, below /console
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class Line:
 
     record: Mapping[str, Any]
     actor: Actor
-    about: Sequence[Named]  # without the actor
-    reason: str | None = None  # of an override, with its rules
+    about: Sequence[Subject | Actor]  # without the one who acts
+    override: AppliedOverride | None = None
     folded: "Sequence[Line]" = ()
 
 

@@ -10,7 +10,6 @@ from datetime import date, datetime, timedelta
 import orjson
 from pydantic import ValidationError
 
-from frontdesk.console.language import gettext as _
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
@@ -46,7 +45,7 @@ class Block:
 class AffectedAppointment:
     id: str
     start: datetime
-    patient: str
+    patient: str | None  # None if the scheduling system no longer has the patient
     provider: str
 
 
@@ -103,7 +102,7 @@ class Blocks:
             AffectedAppointment(
                 each.id,
                 each.starts_at.astimezone(zone(directory.locations[each.location_id].time_zone)),
-                contacts[each.patient_id].name if each.patient_id in contacts else _("A patient"),
+                contacts[each.patient_id].name if each.patient_id in contacts else None,
                 directory.providers[each.provider_id].name,
             )
             for each in listed

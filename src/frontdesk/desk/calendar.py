@@ -3,23 +3,22 @@
 Showing names of patients is recorded. A request that finds nothing new shows nothing and leaves no record.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, Protocol, TypeVar
 
-from frontdesk.console.calendar.layout import lay_out, somebody_works
-from frontdesk.console.calendar.view import CalendarView
-from frontdesk.console.tags import tag_of
 from frontdesk.desk.actors import actors_of
-from frontdesk.desk.applied_overrides import current_overrides, overrides_of
+from frontdesk.desk.applied_overrides import AppliedOverride, current_overrides, overrides_of
 from frontdesk.desk.context import ActionContext
+from frontdesk.desk.names import Actor
+from frontdesk.desk.opening_hours import somebody_works
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
+from frontdesk.domain.patients import Contact
 from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
@@ -39,6 +38,33 @@ class CalendarQuery:
     providers: tuple[int, ...] = ()  # none: all
     visit_types: tuple[int, ...] = ()  # none: all
     cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAppointments:
+    """What a page of the calendar is made of. All locations share a zone."""
+
+    query: CalendarQuery
+    directory: Directory
+    locations: Sequence[Location]
+    days: Sequence[date]
+    now: datetime
+    appointments: Sequence[Appointment]
+    holds: Sequence[Hold]
+    contacts: Mapping[str, Contact]  # patients by id
+    actors: Mapping[str, Actor]
+    overrides: Mapping[str, AppliedOverride]  # by appointment
+    hours_known: bool  # False: the hours are in the practice's own system
+    whole: bool  # False: there are more appointments than a page can hold
+
+
+class Shown(Protocol):
+    @property
+    def patients(self) -> Collection[str]:
+        """The ids of the patients whose names are shown."""
+
+
+ShownT = TypeVar("ShownT", bound=Shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +89,8 @@ class Calendar:
         ahead = [] if found else [today + timedelta(days=number) for number in range(1, _DAYS_AHEAD + 1)]
         return next((day for day in ahead if somebody_works(directory, locations, query.providers, day)), None)
 
-    async def checksum(self, context: ActionContext, query: CalendarQuery) -> str | None:
-        """Changes with all that `read` shows, except the names of staff and clients. None if the scheduling system
+    async def version(self, context: ActionContext, query: CalendarQuery) -> Sequence[Any] | None:
+        """Changes with all that `read` finds, except the names of staff and clients. None if the scheduling system
         would have to read the appointments."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
@@ -74,18 +100,26 @@ class Calendar:
         checksum = await system.calendar_checksum(_wanted(directory, query, locations, days), context.now)
         if checksum is None or system.versions is None:
             return None
-        return tag_of((checksum, system.versions.directory, days, today))
+        return checksum, system.versions.directory, days, today
 
     async def read(
         self,
         context: ActionContext,
         query: CalendarQuery,
+        lay_out: Callable[[FoundAppointments], Awaitable[ShownT | None]],
         *,
-        purpose: str = "calendar",
-        known: str | None = None,
-        known_columns: frozenset[str] = frozenset(),
-    ) -> CalendarView | None:
-        """Reads the calendar. None if the view still has the tag `known`; columns with known tags are left out."""
+        purpose: Literal["calendar", "day_sheet"] = "calendar",
+    ) -> ShownT | None:
+        """Reads the appointments and records whose names the page that `lay_out` makes of them shows. It returns None
+        if there is nothing new to show, which leaves no record."""
+        found = await self._find(context, query, with_holds=purpose == "calendar")
+        shown = await lay_out(found)
+        if shown is not None:
+            patients = found.contacts.keys() & shown.patients
+            await context.record(f"console.{purpose}", *sorted(patients), read=True)
+        return shown
+
+    async def _find(self, context: ActionContext, query: CalendarQuery, *, with_holds: bool) -> FoundAppointments:
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
@@ -94,34 +128,23 @@ class Calendar:
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
-        holds = await _holds(system, query, locations, days, context.now) if purpose == "calendar" else []
+        holds = await _holds(system, query, locations, days, context.now) if with_holds else []
         bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
-        actors = await actors_of(self.database, context.practice_id, bookers)
-        overrides = current_overrides(
-            await overrides_of(self.database, context.practice_id, [each.id for each in found])
+        overrides = await overrides_of(self.database, context.practice_id, [each.id for each in found])
+        return FoundAppointments(
+            query=query,
+            directory=directory,
+            locations=locations,
+            days=days,
+            now=context.now,
+            appointments=found,
+            holds=holds,
+            contacts=contacts,
+            actors=await actors_of(self.database, context.practice_id, bookers),
+            overrides=current_overrides(overrides),
+            hours_known=Capability.OPENING_HOURS in system.capabilities,
+            whole=whole,
         )
-        against_rules = {each.appointment_id: each.words for each in overrides.values()}
-        hours_known = Capability.OPENING_HOURS in system.capabilities
-        entries: list[Appointment | Hold] = [*found, *holds]
-        view = await lay_out(
-            directory,
-            locations,
-            days,
-            context.now,
-            entries,
-            contacts,
-            actors,
-            query.providers,
-            against_rules,
-            hours_known=hours_known,
-        )
-        view = await _tagged(replace(view, whole=whole))
-        if known == view.tag:
-            return None
-        columns = [column for day in view.days for column in day.columns]
-        shown = {entry.patient_id for column in columns if column.tag not in known_columns for entry in column.entries}
-        await context.record(f"console.{purpose}", *sorted(shown & contacts.keys()), read=True)
-        return replace(view, unchanged=known_columns.intersection(column.tag for column in columns))
 
     async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
         """Fills in who booked them from the audit trail where the calendar does not know."""
@@ -215,17 +238,3 @@ async def _holds(
         and each.ends_at > begin
         and (not query.providers or each.provider_id in query.providers)
     ]
-
-
-async def _tagged(view: CalendarView) -> CalendarView:
-    """With tags that change with what the page shows, not with the time of day."""
-    days = []
-    for day in view.days:
-        columns = []
-        for column in day.columns:
-            columns.append(replace(column, tag=tag_of((day.date, column), 12)))
-            await asyncio.sleep(0)  # other calls do not wait for a whole page
-        days.append(replace(day, columns=columns))
-    still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
-    shown = (still, view.zone, view.rows, view.shortest, view.today, view.whole)
-    return replace(view, days=days, tag=tag_of(shown))

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from frontdesk.console.language import LANGUAGES
 from frontdesk.desk.context import ActionContext
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
@@ -49,9 +48,8 @@ class Preferences:
         await self.database.fetchval(_SAVE, context.staff.staff_id, orjson.dumps(asdict(checked)).decode())
         return checked
 
-    async def choose_language(self, context: ActionContext, wanted: str) -> None:
-        """Anything but a language that is offered follows the browser."""
-        chosen = wanted if wanted in LANGUAGES else None
+    async def choose_language(self, context: ActionContext, chosen: str | None) -> None:
+        """None follows the browser."""
         await self.database.fetchval(_SAVE_LANGUAGE, context.staff.staff_id, chosen)
 
 

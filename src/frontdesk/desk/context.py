@@ -9,11 +9,13 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.staff.members import Role as Role
 from frontdesk.access.staff.sessions import StaffSession, session_for_update
 from frontdesk.audit.trail import AuditContext, AuditTrail, append_audit
-from frontdesk.console.language import gettext as _
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
 from frontdesk.engine.execute import Call
 from frontdesk.operations import Operation
+from frontdesk.texts import N_
+
+_ADMINS_ONLY = N_("This requires the role admin.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class ActionContext:
     def require(self, role: Role) -> None:
         """Checks the role again: the guard has checked it for the page."""
         if not self.staff.may(role):
-            raise _requires(role)
+            raise Problem("forbidden_scope", _ADMINS_ONLY)
 
     async def require_in(self, connection: Any, role: Role, others: Sequence[str] = ()) -> None:
         """Checks session and role once more, within the transaction of a change, and locks the staff member's row, so
@@ -44,7 +46,7 @@ class ActionContext:
         """
         held = await session_for_update(connection, self.staff, *others)
         if role == "admin" and held["role"] != "admin":
-            raise _requires(role)
+            raise Problem("forbidden_scope", _ADMINS_ONLY)
 
     def call(self, operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None) -> Call:
         """A call of an operation by this staff member, in this request."""
@@ -60,10 +62,6 @@ class ActionContext:
 
     def seal_soon(self) -> None:
         self.trail.seal_soon(self.practice_id)
-
-
-def _requires(role: Role) -> Problem:
-    return Problem("forbidden_scope", _("This requires the role %(role)s.", role=role))
 
 
 def call_of(

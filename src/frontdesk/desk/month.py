@@ -1,12 +1,12 @@
 """How full each day of a month is. It contains nothing about patients, and leaves no record."""
 
-from dataclasses import dataclass, replace
-from datetime import date
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 
-from frontdesk.console.calendar.month import DayCount, MonthView, days_shown, lay_out_month
-from frontdesk.console.tags import tag_of
 from frontdesk.desk.calendar import CalendarQuery, shown_locations
 from frontdesk.desk.context import ActionContext
+from frontdesk.domain.directory import Directory, Location
 from frontdesk.domain.local_time import instant_at, local_date, local_day_bounds, minute_of
 from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
@@ -20,6 +20,24 @@ WHERE practice_id = $1 AND starts_at >= $3 AND starts_at < $4 AND status <> 'can
   AND ($6::integer[] = '{}' OR provider_id = ANY ($6)) AND ($7::integer[] = '{}' OR visit_type_id = ANY ($7))
 GROUP BY 1
 """
+_WEEKS = 6  # always: a month that needs fewer takes the same room
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    appointments: int = 0  # without cancelled ones
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCounts:
+    query: CalendarQuery
+    directory: Directory
+    locations: Sequence[Location]
+    day: date
+    today: date
+    counts: Mapping[date, DayCount]
+    counted: bool  # False: the appointments are in the practice's own system
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +45,8 @@ class Months:
     database: Database
     systems: Systems
 
-    async def read(self, context: ActionContext, query: CalendarQuery, *, known: str | None = None) -> MonthView | None:
-        """The month of the query's day; None if it still has the tag `known`."""
+    async def read(self, context: ActionContext, query: CalendarQuery) -> MonthCounts:
+        """The month of the query's day."""
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
@@ -40,9 +58,7 @@ class Months:
             if counted
             else {}
         )
-        view = lay_out_month(directory, locations, day, today, counts, query.providers, counted=counted)
-        tag = tag_of((view.weeks, view.today, view.zone))
-        return None if tag == known else replace(view, tag=tag)
+        return MonthCounts(query, directory, locations, day, today, counts, counted)
 
     async def _counts(
         self, context: ActionContext, query: CalendarQuery, location_ids: list[int], day: date, time_zone: str
@@ -62,3 +78,10 @@ class Months:
                 list(query.visit_types),
             )
         return {row["day"]: DayCount(row["appointments"], row["minutes"]) for row in rows}
+
+
+def days_shown(day: date) -> list[date]:
+    """Whole weeks from the Monday on or before the first of the month."""
+    first = day.replace(day=1)
+    monday = first - timedelta(days=first.weekday())
+    return [monday + timedelta(days=number) for number in range(7 * _WEEKS)]

@@ -16,7 +16,8 @@ class Actor:
 
     id: str
     name: str
-    kind: ActorKind
+    kind: ActorKind  # other: the name is the id, or a text
+    connected_by: str | None = None  # the name of the staff member whose assistant it is
 
 
 def names_of(appointment: Appointment | Hold, directory: Directory) -> dict[str, str]:

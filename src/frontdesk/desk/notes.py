@@ -1,11 +1,10 @@
 """Notes of the desk on a patient or an appointment, such as "needs an interpreter". Staff may mark one for agents."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontdesk.console.language import gettext as _
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
@@ -15,7 +14,7 @@ from frontdesk.domain.text import character_fault
 from frontdesk.store.database import Database
 from frontdesk.texts import N_
 
-_KINDS: dict[NoteKind, str] = {
+KINDS: Mapping[NoteKind, str] = {
     "interpreter": N_("Interpreter"),
     "mobility": N_("Mobility"),
     "reason": N_("Reason for the visit"),
@@ -69,7 +68,7 @@ class Notes:
         """The same key adds one note."""
         text = text.strip()
         faults = []
-        if kind not in _KINDS:
+        if kind not in KINDS:
             faults.append(FieldError("kind", "required", "kind must be chosen"))
         if not text:
             faults.append(FieldError("text", "notBlank", "text must not be blank"))
@@ -83,9 +82,7 @@ class Notes:
         about = [patient_id, *([] if appointment_id is None else [appointment_id])]
         async with self.database.transaction(context.practice_id) as connection:
             if await connection.fetchval(_COUNT, context.practice_id, patient_id) >= _MOST:
-                raise Problem(
-                    "conflict", _("There are %(number)s notes on this patient already. Remove one first.", number=_MOST)
-                )
+                raise Problem("conflict", f"There are {_MOST} notes on this patient already. Remove one first.")
             added = await connection.fetchval(
                 _ADD,
                 context.practice_id,
@@ -110,11 +107,6 @@ class Notes:
             about = removed["appointment_id"]
             await context.record_in(connection, "console.remove_note", patient_id, *([] if about is None else [about]))
         context.seal_soon()
-
-
-def kinds() -> dict[str, str]:
-    """What a note can be about, with the name to show."""
-    return {kind: _(name) for kind, name in _KINDS.items()}
 
 
 async def notes_on(database: Database, practice_id: int, patient_ids: Sequence[str]) -> list[Note]:

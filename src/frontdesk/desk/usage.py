@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 from frontdesk.access.clients.records import ClientRecord, list_clients
 from frontdesk.access.limits.rate_limiter import MINUTE_SECONDS, QUOTA_SECONDS
-from frontdesk.console.language import gettext as _
 from frontdesk.desk.context import ActionContext
 from frontdesk.store.database import Database
 from frontdesk.texts import N_
@@ -47,14 +46,10 @@ class Span:
     """A period until now, in equal steps. Counts are stored per 5 and per 60 minutes."""
 
     name: str
-    words: str
+    label: str
     minutes: Literal[5, 60]
     step: timedelta
     steps: int
-
-    @property
-    def label(self) -> str:
-        return _(self.words)
 
 
 SPANS = {

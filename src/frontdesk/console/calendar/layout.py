@@ -5,23 +5,24 @@ A column is shown for each provider who has hours or an appointment on the day. 
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from frontdesk.console.calendar.axis import HOUR, STEP, Axis, GridPosition
 from frontdesk.console.calendar.view import CalendarEntry, CalendarView, Column, Day, Shade, ShadeKind
+from frontdesk.console.domain_texts import rule_names
 from frontdesk.console.language import gettext as _
-from frontdesk.desk.names import Actor, names_of
+from frontdesk.desk.calendar import FoundAppointments
+from frontdesk.desk.names import names_of
+from frontdesk.desk.opening_hours import open_spans
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.availability import OpenTimes, merged, time_away
-from frontdesk.domain.directory import Directory, Location, Provider
+from frontdesk.domain.availability import time_away
+from frontdesk.domain.directory import Location, Provider
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import DAY_MINUTES, instant_at, local_date, local_day_bounds, minute_of, zone
-from frontdesk.domain.patients import Contact
 
 _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
 _FEWEST_HOURS = 8 * HOUR
@@ -31,26 +32,15 @@ MOST_LANES = 12
 HUES = 8
 
 
-async def lay_out(
-    directory: Directory,
-    locations: Sequence[Location],
-    days: Sequence[date],
-    now: datetime,
-    appointments: Sequence[Appointment | Hold],
-    contacts: Mapping[str, Contact],
-    actors: Mapping[str, Actor],
-    provider_ids: Collection[int] = (),
-    against_rules: Mapping[str, str] = MappingProxyType({}),
-    *,
-    hours_known: bool,
-) -> CalendarView:
-    """Places appointments and holds in the columns of the calendar. All locations share a zone.
+async def lay_out(found: FoundAppointments) -> CalendarView:
+    """Places appointments and holds in the columns of the calendar.
 
-    Without provider ids all providers are shown. `against_rules` has the rules that staff set aside, by appointment.
     Without known hours nothing is shaded, and all providers of the locations are shown.
     """
+    directory, locations, days, provider_ids = found.directory, found.locations, found.days, found.query.providers
+    appointments: list[Appointment | Hold] = [*found.appointments, *found.holds]
     name = locations[0].time_zone
-    minute = minute_of(now)
+    minute = minute_of(found.now)
     today = local_date(minute, name)
     by_column: dict[tuple[date, int], list[Appointment | Hold]] = {}
     for appointment in appointments:
@@ -59,18 +49,18 @@ async def lay_out(
             by_column.setdefault((day, appointment.provider_id), []).append(appointment)
     columns = {
         day: [
-            (provider, open_spans(directory, provider, locations, day) if hours_known else [])
+            (provider, open_spans(directory, provider, locations, day) if found.hours_known else [])
             for provider in directory.providers.values()
             if (not provider_ids or provider.id in provider_ids)
             and (
-                (provider.active and _scheduled(provider, locations, day if hours_known else None))
+                (provider.active and _scheduled(provider, locations, day if found.hours_known else None))
                 or (day, provider.id) in by_column
             )
         ]
         for day in days
     }
     axis = Axis(days, name, *_hours(columns, appointments, name))
-    page = _Page(directory, axis, name, contacts, actors, against_rules, hours_known)
+    page = _Page(found, axis, name)
     shown = []
     for day in days:
         closures = [
@@ -96,20 +86,16 @@ async def lay_out(
     shortest = min(
         (entry.place.rows for day in shown for column in day.columns for entry in column.entries), default=_USUAL_ROWS
     )
-    return CalendarView(shown, name, axis.rows, shortest, axis.marks, locations, today, hours_known)
+    return CalendarView(shown, name, axis.rows, shortest, axis.marks, locations, today, found.hours_known, found.whole)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
     """What the columns of a page share."""
 
-    directory: Directory
+    found: FoundAppointments
     axis: Axis
     zone: str
-    contacts: Mapping[str, Contact]
-    actors: Mapping[str, Actor]
-    against_rules: Mapping[str, str]
-    hours_known: bool
 
     def column(
         self,
@@ -119,7 +105,7 @@ class _Page:
         closures: Sequence[str],
         appointments: Sequence[Appointment | Hold],
     ) -> Column:
-        shades = self._shades(day, provider, spans, [] if spans else closures) if self.hours_known else []
+        shades = self._shades(day, provider, spans, [] if spans else closures) if self.found.hours_known else []
         capacity = min(provider.capacity, _LANES_KEPT_FREE)
         entries = self._entries(day, capacity, appointments)
         lanes = max([capacity, *(entry.lane for entry in entries)])
@@ -155,7 +141,7 @@ class _Page:
         """Appointments that overlap are side by side; those in a row share a lane. Those against the rules have lanes
         of their own, right of the capacity. Cancelled ones come last."""
         lanes: list[list[tuple[int, int, GridPosition]]] = []  # start, end and place of what is in each lane, in order
-        hues = {number: 1 + at % HUES for at, number in enumerate(self.directory.visit_types)}
+        hues = {number: 1 + at % HUES for at, number in enumerate(self.found.directory.visit_types)}
         entries = []
         beside = capacity  # the first lane of those against the rules
         for appointment in sorted(appointments, key=self._order):
@@ -163,7 +149,7 @@ class _Page:
             place = self.axis.place(day, start, end)
             if place is None:
                 continue
-            against = appointment.id in self.against_rules
+            against = appointment.id in self.found.overrides
             lane, place = _take_lane(lanes, start, end, place, beside if against else 0)
             if not against:
                 beside = max(beside, len(lanes))
@@ -182,24 +168,25 @@ class _Page:
         return sorted(entries, key=lambda entry: (entry.start.timestamp(), entry.lane))
 
     def _details(self, shown: Appointment | Hold) -> dict[str, Any]:
-        details: dict[str, Any] = dict(names_of(shown, self.directory))
+        details: dict[str, Any] = dict(names_of(shown, self.found.directory))
         if isinstance(shown, Hold):
             until = _local(minute_of(shown.held_until), self.zone)
-            actor = self.actors.get(shown.client_id)
+            actor = self.found.actors.get(shown.client_id)
             held = {"status": "held", "patient_id": "", "patient": None, "booked_by": actor, "moved": False}
             return details | held | {"held_until": until}
+        override = self.found.overrides.get(shown.id)
         return details | {
             "status": shown.status,
             "patient_id": shown.patient_id,
-            "patient": self.contacts.get(shown.patient_id),
-            "booked_by": self.actors.get(shown.booked_by or ""),
+            "patient": self.found.contacts.get(shown.patient_id),
+            "booked_by": self.found.actors.get(shown.booked_by or ""),
             "moved": shown.rescheduled_from is not None,
-            "against_rules": self.against_rules.get(shown.id),
+            "against_rules": None if override is None else rule_names(override.rules),
         }
 
     def _order(self, shown: Appointment | Hold) -> tuple[bool, bool, datetime, str]:
         cancelled = isinstance(shown, Appointment) and shown.status == "cancelled"
-        return cancelled, shown.id in self.against_rules, shown.starts_at, shown.id
+        return cancelled, shown.id in self.found.overrides, shown.starts_at, shown.id
 
 
 def _take_lane(
@@ -254,30 +241,6 @@ def _hours(
     opens = min(start for start, _ in walls) // HOUR * HOUR
     closes = max(-(-max(end for _, end in walls) // HOUR) * HOUR, opens + _FEWEST_HOURS)
     return min(opens, DAY_MINUTES - HOUR), min(closes, DAY_MINUTES)
-
-
-def open_spans(
-    directory: Directory, provider: Provider, locations: Sequence[Location], day: date
-) -> list[tuple[int, int]]:
-    """When the provider is in at any of the locations, in minutes since 1970."""
-    return merged(
-        span
-        for location in locations
-        if location.id in provider.location_ids
-        for span in OpenTimes(directory.practice, provider, location).open_spans(day)
-    )
-
-
-def somebody_works(
-    directory: Directory, locations: Sequence[Location], provider_ids: Collection[int], day: date
-) -> bool:
-    """Whether a provider is in at any of the locations. No provider ids are all."""
-    return any(
-        provider.active
-        and (not provider_ids or provider.id in provider_ids)
-        and open_spans(directory, provider, locations, day)
-        for provider in directory.providers.values()
-    )
 
 
 def _scheduled(provider: Provider, locations: Iterable[Location], day: date | None) -> bool:

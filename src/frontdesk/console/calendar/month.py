@@ -1,21 +1,16 @@
 """The month view: for each day how many appointments there are, how full it is, and whether it is closed."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 
-from frontdesk.console.calendar.layout import open_spans
 from frontdesk.console.language import gettext as _
-from frontdesk.domain.directory import Directory, Location
+from frontdesk.console.tags import tag_of
+from frontdesk.desk.month import DayCount, MonthCounts, days_shown
+from frontdesk.desk.opening_hours import open_spans
+from frontdesk.domain.directory import Location
 
-_WEEKS = 6  # always: a month that needs fewer takes the same room
 FULL_STEPS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class DayCount:
-    appointments: int = 0  # without cancelled ones
-    minutes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +38,25 @@ class MonthView:
     tag: str = ""
 
 
-def days_shown(day: date) -> list[date]:
-    """Whole weeks from the Monday on or before the first of the month."""
-    first = day.replace(day=1)
-    monday = first - timedelta(days=first.weekday())
-    return [monday + timedelta(days=number) for number in range(7 * _WEEKS)]
-
-
-def lay_out_month(
-    directory: Directory,
-    locations: Sequence[Location],
-    day: date,
-    today: date,
-    counts: Mapping[date, DayCount],
-    provider_ids: Collection[int] = (),
-    *,
-    counted: bool,
-) -> MonthView:
-    """No provider ids are all."""
+def lay_out_month(found: MonthCounts) -> MonthView:
+    directory, locations, provider_ids = found.directory, found.locations, found.query.providers
     providers = [
         each for each in directory.providers.values() if each.active and (not provider_ids or each.id in provider_ids)
     ]
     days = []
-    for shown in days_shown(day):
-        count = counts.get(shown, DayCount())
+    for shown in days_shown(found.day):
+        count = found.counts.get(shown, DayCount())
         minutes = sum(
             provider.capacity * (end - start)
             for provider in providers
             for start, end in open_spans(directory, provider, locations, shown)
         )
         percent = min(100, round(100 * count.minutes / minutes)) if minutes else 100 if count.appointments else 0
-        closed = _why_closed(locations, shown) if counted and not minutes else None
-        days.append(MonthDay(shown, shown.month == day.month, count.appointments, percent, closed))
+        closed = _why_closed(locations, shown) if found.counted and not minutes else None
+        days.append(MonthDay(shown, shown.month == found.day.month, count.appointments, percent, closed))
     weeks = [days[at : at + 7] for at in range(0, len(days), 7)]
-    return MonthView(day.replace(day=1), weeks, today, locations[0].time_zone, locations, counted)
+    view = MonthView(found.day.replace(day=1), weeks, found.today, locations[0].time_zone, locations, found.counted)
+    return replace(view, tag=tag_of((view.weeks, view.today, view.zone)))
 
 
 def _why_closed(locations: Sequence[Location], day: date) -> str:

@@ -84,5 +84,11 @@ class CalendarView:
     unchanged: frozenset[str] = frozenset()  # tags of columns that the reader has already
 
     @property
+    def patients(self) -> set[str]:
+        """Those whose names a reader has not got yet."""
+        columns = [column for day in self.days for column in day.columns if column.tag not in self.unchanged]
+        return {entry.patient_id for column in columns for entry in column.entries}
+
+    @property
     def first(self) -> date:
         return self.days[0].date

@@ -54,7 +54,8 @@ async def _choose_theme(request: ConsoleRequest) -> Response:
 
 
 async def _choose_language(request: ConsoleRequest) -> Response:
-    await request.desk.preferences.choose_language(request.context, request.form.get("language"))
+    chosen = request.form.get("language")
+    await request.desk.preferences.choose_language(request.context, chosen if chosen in LANGUAGES else None)
     return request.redirect("/account", notice="language_chosen")
 
 

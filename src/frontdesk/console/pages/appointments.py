@@ -11,7 +11,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.slot_choice import slot_choice
-from frontdesk.desk.notes import kinds
+from frontdesk.desk.notes import KINDS
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 
@@ -60,7 +60,7 @@ async def appointment_page(
         reason=reason,
         note=note,
         record_text=record_text,
-        note_kinds=kinds(),
+        note_kinds=KINDS,
         agreed={proof: _(text) for proof, text in AGREED.items()},
     )
 

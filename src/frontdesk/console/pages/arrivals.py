@@ -8,8 +8,9 @@ from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
+from frontdesk.console.tags import tag_of
 from frontdesk.desk.arrivals import PLACES, Board
-from frontdesk.desk.notes import kinds
+from frontdesk.desk.notes import KINDS
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
@@ -52,11 +53,11 @@ async def _board(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     known = request.http.headers.get("if-none-match", "").strip('"')
     asked = _asked(request, directory)
-    board = await request.desk.arrivals.read(request.context, *asked, known=known or None)
+    board = await request.desk.arrivals.read(request.context, *asked, lambda found: tag_of(found) == known)
     if board is None:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
     response = request.render("arrivals_board.html", title=_("Arrivals"), **_lists(board, asked))
-    response.headers["ETag"] = f'"{board.tag}"'
+    response.headers["ETag"] = f'"{tag_of(board)}"'
     return await compressed(request.http, response)
 
 
@@ -87,7 +88,8 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
     location_id, providers = asked
     return {
         "board": board,
-        "note_kinds": kinds(),
+        "tag": tag_of(board),
+        "note_kinds": KINDS,
         "lists": _address("/arrivals/board", asked),
         "location_id": location_id or "",
         "provider_id": providers[0] if providers else "",

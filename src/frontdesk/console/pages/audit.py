@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
-from frontdesk.console.audit_sentences import audit_sentence, operation_title, recorded
+from frontdesk.console.audit_sentences import audit_sentence, operation_title, recorded, subject_name, subject_path
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.audit import SHOWN_SUBJECTS, RecordPage
@@ -36,6 +36,8 @@ async def _audit(request: ConsoleRequest) -> Response:
         faults=faults,
         page=page,
         audit_sentence=audit_sentence,
+        subject_name=subject_name,
+        subject_path=subject_path,
         actors=await _actor_options(request, asked["actor"]),
         operations=_with_chosen([("", _("Anything")), *_by_title(recorded())], asked["operation"]),
         outcomes=_with_chosen([("", _("Any")), *((key, _(text)) for key, text in _OUTCOMES.items())], asked["outcome"]),

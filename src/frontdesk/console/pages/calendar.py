@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from frontdesk.console.calendar.grid import LONGEST_SHORTEST
 from frontdesk.console.calendar.layout import HUES
-from frontdesk.console.calendar.month import MonthView
+from frontdesk.console.calendar.month import MonthView, lay_out_month
+from frontdesk.console.calendar.tagged_view import tagged_view
 from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
@@ -60,14 +61,14 @@ async def _calendar(request: ConsoleRequest) -> Response:
         day = await request.desk.calendar.next_working_day(request.context, shown)
         query, shown = replace(query, day=day), replace(shown, day=day)
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
-    checksum = await request.desk.calendar.checksum(request.context, shown)  # before what it is to describe
-    view = await request.desk.calendar.read(request.context, shown)
+    checksum = await _checksum(request, shown)  # before what it is to describe
+    view = await request.desk.calendar.read(request.context, shown, tagged_view())
     assert view is not None
     absences = await request.desk.absences.current(request.context, view.days[0].date, view.days[-1].date)
     response = await request.render_in_steps(
         "calendar.html",
         title=_title(query, view, request.formats),
-        tag=_PageTag(checksum or "", view.tag, tag_of(waiting)),
+        tag=_PageTag(checksum, view.tag, tag_of(waiting)),
         absences=[{"id": each.absence_id, "provider": directory.providers[each.provider_id].name} for each in absences],
         books=await request.desk.patients.searchable(request.context),
         interval=directory.practice.slot_interval_minutes,
@@ -88,8 +89,7 @@ async def _month(
     directory: Directory,
     preferences: CalendarPreferences,
 ) -> Response:
-    view = await request.desk.months.read(request.context, shown)
-    assert view is not None
+    view = lay_out_month(await request.desk.months.read(request.context, shown))
     return request.render(
         "calendar.html",
         title=_heading(request.formats.month(view.first)),
@@ -106,8 +106,8 @@ async def _month_grid(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     query = read_calendar_query(request.http.query_params, directory)
     known = request.http.headers.get("if-none-match", "").strip('"')
-    view = await request.desk.months.read(request.context, query, known=known or None)
-    if view is None:
+    view = lay_out_month(await request.desk.months.read(request.context, query))
+    if view.tag == known:
         return Response(status_code=304, headers={"ETag": f'"{known}"'})
     response = request.render("calendar_month.html", title=_("Month"), **_days(view, query))
     response.headers["ETag"] = f'"{view.tag}"'
@@ -140,12 +140,12 @@ async def _grid(request: ConsoleRequest) -> Response:
     known = _PageTag.read(request.http.headers.get("if-none-match", ""))
     columns = frozenset(filter(None, request.http.headers.get(KNOWN_COLUMNS, "").split(",")))
     waiting = await request.desk.confirmations.recent(request.context, state="pending")
-    checksum = await request.desk.calendar.checksum(request.context, query)  # before what it is to describe
+    checksum = await _checksum(request, query)  # before what it is to describe
     proposals = tag_of(waiting)
     view = None
-    if checksum is None or checksum != known.checksum:
-        view = await request.desk.calendar.read(request.context, query, known=known.grid, known_columns=columns)
-    tag = _PageTag(checksum or "", known.grid if view is None else view.tag, proposals)
+    if not checksum or checksum != known.checksum:
+        view = await request.desk.calendar.read(request.context, query, tagged_view(known.grid, columns))
+    tag = _PageTag(checksum, known.grid if view is None else view.tag, proposals)
     headers = {"ETag": f'"{tag}"'}
     if view is None and proposals == known.proposals:
         return Response(status_code=304, headers=headers)
@@ -164,6 +164,12 @@ async def _grid(request: ConsoleRequest) -> Response:
     )
     response.headers.update(headers)
     return await compressed(request.http, response)
+
+
+async def _checksum(request: ConsoleRequest, query: CalendarQuery) -> str:
+    """Empty if only reading the appointments would tell whether they have changed."""
+    version = await request.desk.calendar.version(request.context, query)
+    return "" if version is None else tag_of(version)
 
 
 async def _save_preferences(request: ConsoleRequest) -> Response:
@@ -190,7 +196,7 @@ async def _save_preferences(request: ConsoleRequest) -> Response:
 async def _day_sheet(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     query = replace(read_calendar_query(request.http.query_params, directory), span="day")
-    view = await request.desk.calendar.read(request.context, query, purpose="day_sheet")
+    view = await request.desk.calendar.read(request.context, query, tagged_view(), purpose="day_sheet")
     assert view is not None
     return await request.render_in_steps(
         "day_sheet.html",

@@ -8,7 +8,7 @@ from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import next_step_query
-from frontdesk.desk.notes import kinds
+from frontdesk.desk.notes import KINDS
 from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
@@ -105,7 +105,7 @@ async def patient_page(request: ConsoleRequest, refused: Problem | None = None, 
         view=view,
         patient=view.patient,
         note=note,
-        note_kinds=kinds(),
+        note_kinds=KINDS,
     )
 
 
