@@ -3,8 +3,10 @@
 What is asked about some of its records must not read all of them, nor any of them again and again.
 """
 
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -13,6 +15,7 @@ from tests.support.shared_database import as_superuser
 from tests.support.world import NOW
 
 KNOWN, NEW = 7001, 7002  # practices
+DAY = [(NOW + timedelta(days=days)).isoformat() for days in (10, 11)]
 MANY, WANTED = 2000, 300  # records of each practice, and those that are asked for
 _LOADED = (
     """INSERT INTO appointment (practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id,
@@ -88,7 +91,24 @@ async def test_what_is_asked_about_some_records_does_not_read_all(
 async def test_a_checksum_of_some_days_does_not_read_all(service: asyncpg.Connection) -> None:
     until = NOW + (WANTED + 1) * timedelta(minutes=15)
     async with service.transaction():
-        assert await service.fetchval("SELECT calendar_checksum($1, NULL, NULL, $2, $3, $2)", NEW, NOW, until)
+        dates = json.dumps({"earliest": NOW.isoformat(), "latest": until.isoformat()})
+        assert await service.fetchval("SELECT calendar_checksum($1, $2, $3)", NEW, dates, NOW)
         read, scans = await service.fetchrow(_COUNTED)
     assert 2 * WANTED <= read <= 3 * WANTED
     assert scans <= 3 * WANTED
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("wanted", "rows"),
+    [({"windows": {"1": DAY}, "earliest": DAY[0], "latest": DAY[1]}, 50), ({"patientId": "pat_7"}, 1)],
+)
+async def test_a_page_of_a_day_or_of_a_patient_does_not_read_all(
+    service: asyncpg.Connection, wanted: Any, rows: int
+) -> None:
+    async with service.transaction():
+        page = "SELECT * FROM appointment_page($1, $2, NULL, 50)"
+        assert len(await service.fetch(page, KNOWN, json.dumps(wanted))) == rows
+        read, scans = await service.fetchrow(_COUNTED)
+    assert rows <= read <= 2 * rows
+    assert scans < 10

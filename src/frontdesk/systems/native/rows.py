@@ -1,15 +1,18 @@
 """Rows of the native calendar's tables as domain records."""
 
-from datetime import date, datetime, timedelta
+from collections.abc import Mapping
+from datetime import date, datetime
 from typing import Any
+
+import orjson
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at, local_day_bounds
 from frontdesk.domain.patients import Patient
-from frontdesk.store.rows import from_row
-from frontdesk.systems.port import AppointmentPosition, ListingStart
+from frontdesk.store.rows import camel, from_row
+from frontdesk.systems.port import AppointmentFilter, AppointmentPosition, ListingStart
 
 
 def patient(row: Any) -> Patient:
@@ -28,17 +31,38 @@ def position(row: Any) -> AppointmentPosition:
     return AppointmentPosition(row["listed_under"], row["appointment_id"], from_row(ListingStart, row))
 
 
+_FILTERED = ("patient_id", "provider_id", "location_id", "visit_type_id", "procedure_id", "known_to")
 _LONG_AGO, _FAR_AHEAD = date(1900, 1, 1), date(9000, 1, 1)
 
 
-def day_windows(
-    directory: Directory, first: date | None, last: date | None, earlier: timedelta
-) -> tuple[list[int], list[datetime], list[datetime]]:
-    """For every location, the instants between which its own dates lie in [first, last], and the time before it."""
+Windows = Mapping[int, tuple[datetime, datetime]]
+
+
+def day_windows(directory: Directory, wanted: AppointmentFilter) -> Windows:
+    """For every location, the instants between which its own dates are wanted, and the time before it."""
     # A local date at either end of the calendar begins or ends at a moment that has no date of its own.
-    earliest, latest = max(first or _LONG_AGO, _LONG_AGO), min(last or _FAR_AHEAD, _FAR_AHEAD)
-    froms, tos = [], []
-    for location in directory.locations.values():
-        froms.append(instant_at(local_day_bounds(earliest, location.time_zone)[0]) - earlier)
-        tos.append(instant_at(local_day_bounds(latest, location.time_zone)[1]))
-    return list(directory.locations), froms, tos
+    first, last = max(wanted.first or _LONG_AGO, _LONG_AGO), min(wanted.last or _FAR_AHEAD, _FAR_AHEAD)
+    return {
+        location.id: (
+            instant_at(local_day_bounds(first, location.time_zone)[0]) - wanted.earlier,
+            instant_at(local_day_bounds(last, location.time_zone)[1]),
+        )
+        for location in directory.locations.values()
+    }
+
+
+def filter_json(wanted: AppointmentFilter, windows: Windows | None) -> str:
+    """The JSON that `appointment_page` takes. Without windows, any date is wanted."""
+    data: dict[str, Any] = {camel(name): getattr(wanted, name) for name in _FILTERED}
+    if windows is not None:
+        data["windows"] = windows
+        data["earliest"] = min((begin for begin, _ in windows.values()), default=None)
+        data["latest"] = max((end for _, end in windows.values()), default=None)
+    return orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def position_json(after: AppointmentPosition | None) -> str | None:
+    if after is None:
+        return None
+    position = {"startsAt": after.starts_at, "id": after.id}
+    return orjson.dumps(position | {"snapshot": after.listing.snapshot, "beganAt": after.listing.began_at}).decode()

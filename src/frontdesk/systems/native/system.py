@@ -186,45 +186,26 @@ class NativeSystem:
     async def list_appointments(
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
     ) -> AppointmentPage:
-        locations, froms, tos = None, None, None
+        windows = None
         if wanted.first is not None or wanted.last is not None:
             # An appointment at a location that is missing in the cached directory would be left out.
             stored, _ = await self._unless_unavailable(self._slots.current())
             self._known_version = stored.version
-            locations, froms, tos = rows.day_windows(stored.directory, wanted.first, wanted.last, wanted.earlier)
+            windows = rows.day_windows(stored.directory, wanted)
         found = await self._fetch(
-            "SELECT (found).*, listed_under, snapshot, began_at "
-            "FROM appointment_page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+            "SELECT (found).*, listed_under, snapshot, began_at FROM appointment_page($1, $2, $3, $4)",
             self._practice_id,
-            wanted.patient_id,
-            wanted.provider_id,
-            wanted.location_id,
-            wanted.visit_type_id,
-            wanted.procedure_id,
-            locations,
-            froms,
-            tos,
-            None if after is None else after.starts_at,
-            None if after is None else after.id,
-            None if after is None else after.listing.snapshot,
-            None if after is None else after.listing.began_at,
-            wanted.known_to,
+            rows.filter_json(wanted, windows),
+            rows.position_json(after),
             limit + 1,
         )
         shown = await self._named_in_directory([rows.appointment(row) for row in found[:limit]])
         return AppointmentPage(shown, rows.position(found[limit - 1]) if len(found) > limit else None)
 
     async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int:
-        _, froms, tos = rows.day_windows(await self.directory(), wanted.first, wanted.last, wanted.earlier)
-        [row] = await self._fetch(
-            "SELECT calendar_checksum($1, $2, $3, $4, $5, $6) AS checksum",
-            self._practice_id,
-            wanted.provider_id,
-            wanted.location_id,
-            min(froms),
-            max(tos),
-            now,
-        )
+        filtered = rows.filter_json(wanted, rows.day_windows(await self.directory(), wanted))
+        sql = "SELECT calendar_checksum($1, $2, $3) AS checksum"
+        [row] = await self._fetch(sql, self._practice_id, filtered, now)
         checksum: int = row["checksum"]
         return checksum
 
