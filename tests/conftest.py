@@ -25,6 +25,7 @@ from frontdesk.store.embedded.server import OWNER_ROLE, SETTINGS, EmbeddedPostgr
 from frontdesk.store.migrate import migrate
 from tests.citus.cluster import TEMPLATE, CitusCluster, NewDatabase, named_address
 from tests.store.embedded_processes import copy_of, superuser_login, temporary_home
+from tests.support.longest_first import LongestFirst
 from tests.support.recycled_databases import RecycledDatabase, RecycledDatabases
 from tests.support.shared_database import as_owner, new_database, opened
 from tests.support.world import World, build_world, open_world
@@ -42,45 +43,16 @@ for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
 if importlib.util.find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]
 
-# Start first: a long file that starts last leaves the other core idle.
-LONG_FILES = {
-    "test_guides",
-    "test_backups",
-    "test_run_as",
-    "test_serve",
-    "test_wire_limits",
-    "test_limits_across_processes",
-    "test_client_lost_answers",
-    "test_faults",
-    "test_double_booking",
-    "test_lifecycle_machine",
-    "test_examples",
-    "test_metrics_of_workers",
-    "test_practice_commands",
-    "test_client_commands",
-    "test_commands",
-    "test_nodes",
-    "test_embedded",
-    "test_embedded_hangs",
-    "test_heartbeats",
-    "test_doctor",
-    "test_readme",
-    "test_availability_properties",
-    "test_live_server",
-    "test_staff_commands",
-    "test_audited_acts",
-}
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gives each run a temporary folder of its own: at their end, runs beside each other clear away shared ones."""
+    config.pluginmanager.register(LongestFirst(config))
     if config.option.basetemp is None:
         config.option.basetemp = tempfile.mkdtemp(prefix="frontdesk-")
         config.add_cleanup(partial(shutil.rmtree, config.option.basetemp, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
+def pytest_collection_modifyitems() -> None:
     gc.freeze()  # what thousands of tests are made of stays: looking through it again and again takes 4% of the time
 
 
