@@ -1,7 +1,6 @@
 """The checker explains a history that a practice can have had, and no other."""
 
 import gc
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -162,8 +161,10 @@ def test_a_hold_that_is_found_after_its_release_is_found(history: History) -> No
 
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
-def test_a_million_operations_are_checked_in_a_minute() -> None:
+def test_a_million_operations_take_little_longer_to_check_than_to_make_up() -> None:
+    began = time.process_time()
     history = Synthetic(seed=1).generate(1_000_000)
+    making = time.process_time() - began
     gc.collect()
     gc.freeze()
     began = time.process_time()
@@ -172,4 +173,4 @@ def test_a_million_operations_are_checked_in_a_minute() -> None:
     gc.unfreeze()
     print(f"1,000,000 operations checked in {seconds:.1f} s")
     assert found == []
-    assert seconds < (120 if "CI" in os.environ else 60), "beside other suites the same work takes longer"
+    assert seconds < 3 * making

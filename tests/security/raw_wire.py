@@ -52,6 +52,12 @@ def exchange(server: RealServer, head: str, body: bytes = b"", repeat: int = 1, 
     return Exchange(sent, received, closed, time.monotonic() - began)
 
 
+def prompt(server: RealServer) -> float:
+    """Seconds within which an answer comes that waits for nothing, by what a plain request takes here and now."""
+    plain = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    return 5 + 100 * max(exchange(server, plain).seconds for _ in range(3))
+
+
 async def alive(server: RealServer) -> None:
     """A database that answers late makes a server unready for a moment."""
     async with server.http() as http, asyncio.timeout(30):

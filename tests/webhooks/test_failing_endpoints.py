@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -81,11 +80,9 @@ async def test_dead_endpoints_with_much_to_deliver_do_not_delay_others(desk: Des
     for number in range(40):
         await desk.happen(f"apt_{number}")
         await other.happen(f"apt_{number}")
-    node = desk.node(timeout=60)
-    async with running(node.step):
-        began = time.monotonic()
+    node = desk.node(timeout=3600, lease=timedelta(hours=2))  # who waits for an endpoint that hangs, waits for good
+    async with running(node.step), asyncio.timeout(240):
         while len(receiver.ids("/neighbour")) < 40 or len(receiver.ids("/other")) < 40:
-            assert time.monotonic() - began < 40, "they waited for an endpoint that hangs"
             await asyncio.sleep(0.02)
         hanging = [message for message in receiver.attempts if message.path in receiver.hanging]
         assert len(hanging) <= 12, "a few at a time"
