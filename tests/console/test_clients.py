@@ -345,7 +345,7 @@ async def test_an_alarm_and_failed_matches_are_seen_and_can_be_forgotten(
         world.clock.advance(minutes=2)
     for path in pages:
         text = text_of(await admin.get(path))
-        assert "exceeded its patient budget (1 an hour)" in text, path
+        assert "reached its hourly patient limit (1)" in text, path
         assert "failed too often to match a person and is locked out until" in text, path
     page = await admin.get(f"/console/clients/{client_id}")
     assert "2 in the last week" in text_of(page)

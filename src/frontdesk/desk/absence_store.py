@@ -132,7 +132,7 @@ class AbsenceStore:
                 await connection.execute(_END, practice_id, absence_id, context.now)
             found = await connection.fetch(_TAKE_BACK, practice_id, absence_id, appointment_id, context.request_id)
             if appointment_id is not None and not found:
-                raise Problem("conflict", "There is nothing to take back.")
+                raise Problem("conflict", "There is nothing to undo.")
             await context.record_in(connection, "console.undo_reassignment", f"provider {absence.provider_id}")
         context.seal_soon()
 

@@ -121,9 +121,10 @@ RETURN_TO_WAITING = _calling(
 )
 RESTORE = _staff_write(
     "restore_appointment",
-    "Take back a state or a cancellation",
+    "Undo a status change or a cancellation",
     AuditSentence(
-        "%(actor)s took back a state of an appointment", "%(actor)s took back a state of an appointment of %(names)s"
+        "%(actor)s undid a status change of an appointment",
+        "%(actor)s undid a status change of an appointment of %(names)s",
     ),
     RestoreRequest,
     _restore,

@@ -26,7 +26,7 @@ FRESH_SECONDS = 2.0
 STATUS_TTL_SECONDS = 5.0
 _CACHED = 10_000
 
-# The practice's budgets are for agents: an integration has the ones that it was given.
+# The practice's patient limits apply to agents: an integration has the ones that it was given.
 PATIENT_LIMITS = """
        coalesce(c.patients_per_hour, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_hour ELSE 0 END) AS per_hour,
        coalesce(c.patients_per_day, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_day ELSE 0 END) AS per_day,

@@ -58,8 +58,8 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
 def check_patient_access(**limits: int | None) -> None:
     """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
     for field, name, most in (
-        ("patients_per_hour", "budget of patients an hour", _LARGEST_BUDGET),
-        ("patients_per_day", "budget of patients a day", _LARGEST_BUDGET),
+        ("patients_per_hour", "hourly patient limit", _LARGEST_BUDGET),
+        ("patients_per_day", "daily patient limit", _LARGEST_BUDGET),
         ("match_misses", "number of failed matches", _LARGEST_MISSES),
     ):
         value = limits.get(field)

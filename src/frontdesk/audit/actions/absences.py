@@ -33,10 +33,10 @@ ACTIONS = (
     ),
     Action(
         "console.undo_reassignment",
-        "Take back the reassignment of appointments",
+        "Undo the reassignment of appointments",
         AuditSentence(
-            "%(actor)s took back the reassignment of appointments",
-            "%(actor)s took back the reassignment of the appointments of %(names)s",
+            "%(actor)s undid the reassignment of appointments",
+            "%(actor)s undid the reassignment of the appointments of %(names)s",
         ),
     ),
     Action(
@@ -46,9 +46,7 @@ ACTIONS = (
     ),
     Action(
         "console.withdraw_call",
-        "Take back the record of a call",
-        AuditSentence(
-            "%(actor)s took back the record of a call", "%(actor)s took back the record of a call to %(names)s"
-        ),
+        "Undo the record of a call",
+        AuditSentence("%(actor)s undid the record of a call", "%(actor)s undid the record of a call to %(names)s"),
     ),
 )

@@ -123,8 +123,8 @@ def _read_access(form: Form, unreadable: dict[str, str], *, is_assistant: bool) 
     if known_only not in dict(_KNOWN_ONLY):
         unreadable["known_patients_only"] = _("Choose which patients the client sees.")
     return PatientAccess(
-        limit("patients_per_hour", _("The budget")),
-        limit("patients_per_day", _("The budget")),
+        limit("patients_per_hour", _("The patient limit")),
+        limit("patients_per_day", _("The patient limit")),
         limit("match_misses", _("The number of failed matches")),
         {"yes": True, "no": False}.get(known_only),
     )
