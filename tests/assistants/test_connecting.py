@@ -25,7 +25,8 @@ from tests.assistants.connecting import (
     registered,
 )
 from tests.console.desk import records
-from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
+from tests.console.signing_in import TEST_STAFF, link_token, signed_in, use_link
+from tests.desk.acting import staff_member
 from tests.doors.mcp_speech import MODERN, call, problem, result, send
 from tests.doors.test_mcp_sdk import Forgetful
 from tests.support.shared_database import world_of_a_module

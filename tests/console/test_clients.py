@@ -11,8 +11,6 @@ import pytest
 from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES, every_scope
 from frontdesk.console.pages.clients import scope_meanings
-from frontdesk.desk.clients import ClientFields
-from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import (
     EVIL,
     check_harmless,
@@ -22,7 +20,7 @@ from tests.console.admin_pages import (
     token_status,
     value_of,
 )
-from tests.console.signing_in import TEST_STAFF, action_context, audited, signed_in
+from tests.console.signing_in import TEST_STAFF, audited, signed_in
 from tests.support.world import World, patient_id
 
 PHONE_AGENT = {
@@ -278,22 +276,6 @@ async def test_staff_can_neither_see_nor_change_clients(
     for page in ("", f"/{client_id}", f"/{client_id}/rotate", f"/{client_id}/disable", f"/{client_id}/enable"):
         assert (await staff.post(f"/console/clients{page}", data=PHONE_AGENT)).status_code == 403
     assert not (await show_client(world.database, client_id)).disabled
-
-
-async def test_the_desk_itself_refuses_staff_whatever_a_page_forgets(world: World) -> None:
-    context = await action_context(world)
-    desk = world.service.desk
-    given = ClientFields("n", "agent", SCOPES, 1, 1)
-    for attempt in (
-        desk.clients.all(context),
-        desk.clients.one(context, "fd_1"),
-        desk.clients.add(context, given, once="k"),
-        desk.clients.change(context, "fd_1", given),
-        desk.clients.set_disabled(context, "fd_1", disabled=True),
-    ):
-        with pytest.raises(Problem) as refused:
-            await attempt
-        assert refused.value.code == "forbidden_scope"
 
 
 async def test_a_name_is_text_wherever_it_is_shown(world: World, admin: httpx.AsyncClient) -> None:

@@ -44,11 +44,6 @@ async def test_states_can_be_looked_at_alone(world: World, staff: httpx.AsyncCli
     assert "Nothing here" in (await staff.get("/console/confirmations?client=fd_nobody")).text
 
 
-async def test_another_practices_are_not_shown(world: World, staff: httpx.AsyncClient) -> None:
-    await book(await world.client("other"))
-    assert "Nothing here" in (await staff.get("/console/confirmations")).text
-
-
 async def test_forms_of_the_console_are_not_confirmations(world: World) -> None:
     admin = await signed_in(world, role="admin")
     await admin.post(

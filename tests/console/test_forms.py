@@ -3,7 +3,8 @@
 import pytest
 
 from frontdesk.console.forms import read_id
-from tests.console.signing_in import csrf_in, link_token, staff_member
+from tests.console.signing_in import csrf_in, link_token
+from tests.desk.acting import staff_member
 from tests.support.world import World
 
 SIGN_IN = "/console/sign-in"

@@ -11,7 +11,8 @@ from frontdesk.access.clients.records import list_clients
 from frontdesk.access.staff.links import new_link
 from frontdesk.access.staff.members import disable_staff, list_staff, set_role
 from tests.assistants.connecting import consent_page, registered, request_in
-from tests.console.signing_in import TEST_STAFF, audit_context, audited, signed_in, staff_member, waiting_for
+from tests.console.signing_in import TEST_STAFF, audited, signed_in, waiting_for
+from tests.desk.acting import audit_context, staff_member
 from tests.support.held_bodies import HeldRequest, held_post
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World

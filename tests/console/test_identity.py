@@ -20,7 +20,8 @@ from tests.console.identity_provider import (
     Provider,
     running_provider,
 )
-from tests.console.signing_in import audit_context, audited, csrf_in, session_cookie, staff_member
+from tests.console.signing_in import audited, csrf_in, session_cookie
+from tests.desk.acting import audit_context, staff_member
 from tests.support.world import World
 
 BEGIN = "/console/sign-in/identity"

@@ -12,7 +12,6 @@ import pytest
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.console.pages import live as live_pages
 from frontdesk.desk import live_updates
-from frontdesk.desk.live_updates import LiveCalendars, TooManyStreams
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.hosts import Hosts
@@ -141,29 +140,6 @@ async def test_many_changes_at_once_are_few_words(running: World) -> None:
     assert sorted(told) == ["7", "8"]
 
 
-@pytest.mark.parametrize("pause", [0.05, 3600.0])
-async def test_a_change_soon_after_another_waits_for_the_pause(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_updates, "PAUSE_SECONDS", pause)
-    live, loop = LiveCalendars(), asyncio.get_running_loop()
-    with live.listening(1, "harbor", "x") as listener:
-        live.on_change("calendar", "1")
-        began = loop.time()
-        assert await listener.next(PATIENCE) == "changed"  # the first one at once
-        for _ in range(10):
-            live.on_change("calendar", "1")
-        following = asyncio.create_task(listener.next(PATIENCE))
-        if pause < PATIENCE:
-            assert await following == "changed"
-            assert loop.time() - began >= pause
-            assert await listener.next(0.01) == "quiet"  # all ten were told together
-        else:
-            await asyncio.sleep(0.05)
-            assert not following.done()
-            live.close()  # does not wait for the pause
-            async with asyncio.timeout(PATIENCE):
-                assert await following == "over"
-
-
 async def test_a_stream_ends_with_its_session(
     running: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,18 +187,6 @@ async def test_the_streams_of_one_person_are_bounded(running: World, staff: http
         place.__exit__(None, None, None)
     async with stream(running.transport.app, staff) as opened:
         assert opened.status == 200
-
-
-def test_the_streams_of_a_process_are_bounded() -> None:
-    live = LiveCalendars(most=2)
-    with (
-        live.listening(1, "a", "x"),
-        live.listening(1, "a", "y"),
-        pytest.raises(TooManyStreams),
-        live.listening(1, "a", "z"),
-    ):
-        pass
-    assert live.streams == 0
 
 
 async def test_streams_end_when_the_process_is_told_to(running: World, staff: httpx.AsyncClient) -> None:

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from frontdesk.domain.errors import Problem
 from frontdesk.operations import OVERRIDE_BOOKING, OVERRIDE_MOVE
 from tests.console.desk import NINE, Document, calendar, entries, form_in, labels, overbooked, records, stored, words
-from tests.console.signing_in import TEST_STAFF, action_context, signed_in
+from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.mcp_speech import framed, send
-from tests.support.world import World, book, confirmed, patient_id, slots
+from tests.support.world import World, book, patient_id, slots
 
 FULL = "Dr. Robert Chen has 1 of 1 places taken at 09:00."
 
@@ -137,20 +136,6 @@ async def test_a_move_to_a_full_time_needs_an_override_and_one_to_an_open_time_e
     panel = words((await staff.get(f"/console/appointments/{moved}")).text)
     assert "Against the rules</dt>" not in panel
     assert "Has to leave early" in panel, "its history keeps the reason"
-
-
-async def test_a_move_of_a_cancelled_appointment_is_refused_after_an_unknown_slot(
-    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
-) -> None:
-    cancelled = await book(agent)
-    await confirmed(agent, "POST", f"/api/appointments/{cancelled}/cancel", {})
-    context = await action_context(world, staff_id=staff.headers[TEST_STAFF])
-    free = (await slots(agent))[0]["id"]
-    overrides, given = world.service.desk.overrides, {"appointment_id": cancelled, "rules": [], "reason": "Asked to"}
-    for slot_id, code in (("slt_unknown", "not_found"), (free, "conflict")):
-        with pytest.raises(Problem) as refused:
-            await overrides.move(context, slot_id=slot_id, key="k1", **given)
-        assert refused.value.code == code
 
 
 async def test_a_walk_in_is_booked_now_and_has_arrived(world: World, agent: httpx.AsyncClient) -> None:

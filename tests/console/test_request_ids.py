@@ -13,9 +13,10 @@ from frontdesk.console.routes import PAGES
 from tests.assistants.connecting import connected, registered
 from tests.console.desk import records, stored
 from tests.console.filled_forms import form_of
-from tests.console.signing_in import TEST_STAFF, link_token, signed_in, staff_member, use_link
+from tests.console.signing_in import TEST_STAFF, link_token, signed_in, use_link
 from tests.console.test_webhook_pages import endpoint, names
 from tests.console.walking import address_of
+from tests.desk.acting import staff_member
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World, book, patient_id, slots
 

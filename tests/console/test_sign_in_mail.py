@@ -14,7 +14,8 @@ from frontdesk.access.staff.members import disable_staff
 from frontdesk.app import build_app, build_service
 from frontdesk.outbound.sign_in_mail import SignInMail
 from tests.console.mail_server import MailServer, running_mail_server
-from tests.console.signing_in import audit_context, audited, csrf_in, staff_member, use_link
+from tests.console.signing_in import audited, csrf_in, use_link
+from tests.desk.acting import audit_context, staff_member
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
 

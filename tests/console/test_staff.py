@@ -6,7 +6,8 @@ import re
 import httpx
 import pytest
 
-from tests.console.signing_in import TEST_STAFF, audited, signed_in, staff_member, use_link, waiting_for
+from tests.console.signing_in import TEST_STAFF, audited, signed_in, use_link, waiting_for
+from tests.desk.acting import staff_member
 from tests.support.world import World
 
 

@@ -3,7 +3,6 @@
 import html
 import re
 from collections import Counter
-from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import httpx
@@ -11,11 +10,8 @@ import pytest
 
 from frontdesk.console.charts import HEIGHT, WIDTH, Chart, errors_chart, requests_chart, share
 from frontdesk.console.times import TimeFormats
-from frontdesk.desk.context import ActionContext
 from frontdesk.desk.usage import SPANS, UsageBucket, UsageReport
-from frontdesk.domain.errors import Problem
 from tests.console.admin_pages import text_of
-from tests.console.signing_in import action_context
 from tests.support.world import NOW, World, slots
 
 ZONE = ZoneInfo("America/New_York")
@@ -56,24 +52,6 @@ async def test_requests_are_shown_by_how_they_ended(world: World, admin: httpx.A
         assert 'href="/errors.html#not_found"' in page.text
 
 
-async def test_what_was_long_ago_is_at_its_own_time_and_then_gone(world: World, admin: httpx.AsyncClient) -> None:
-    await call(world)
-    world.clock.advance(minutes=20)
-    assert table_of(await admin.get("/console/usage?span=3h"), "Requests over time")[-5][1:] == ["1", "0", "4", "0"]
-    counted = await world.service.desk.usage.over_time(await _admin(world), SPANS["7d"], ZONE)
-    assert counted.requests.total() == 5
-    world.clock.advance(days=6)
-    later = await world.service.desk.usage.over_time(await _admin(world), SPANS["7d"], ZONE)
-    assert later.requests.total() == 5
-    world.clock.advance(days=2)
-    gone = await world.service.desk.usage.over_time(await _admin(world), SPANS["7d"], ZONE)
-    assert gone.requests.total() == 0
-
-
-async def _admin(world: World) -> ActionContext:
-    return await action_context(world, "admin")
-
-
 async def test_use_is_shown_against_cap_and_quota(world: World, admin: httpx.AsyncClient) -> None:
     agent = await call(world)
     page = await admin.get("/console/usage")
@@ -107,16 +85,6 @@ async def test_another_practices_requests_are_not_in_it(world: World, admin: htt
         page = await admin.get("/console/usage" + query)
         assert "No request in the last 24 hours." in text_of(page)
         assert "agent of other" not in page.text
-
-
-async def test_the_desk_itself_refuses_staff(world: World) -> None:
-    context = await action_context(world)
-    for attempt in (
-        world.service.desk.usage.of_clients(context),
-        world.service.desk.usage.over_time(context, SPANS["3h"], ZONE),
-    ):
-        with pytest.raises(Problem):
-            await attempt
 
 
 async def test_a_practice_without_clients_is_told_what_to_do(admin: httpx.AsyncClient) -> None:
@@ -170,19 +138,6 @@ def test_errors_beyond_the_most_frequent_are_shown_together() -> None:
     assert chart.series[-1].name == "Others"
     assert sum(series.total for series in chart.series) == many.total() + 1
     assert [sum(column.counts) for column in chart.columns] == [many.total(), 1]
-
-
-def test_days_begin_at_midnight_of_the_practice(world: World) -> None:
-    from frontdesk.desk.usage import _steps
-
-    days = _steps(NOW, SPANS["30d"], ZONE)
-    assert {moment.astimezone(ZONE).hour for moment in days} == {0}
-    assert len({moment.astimezone(ZONE).date() for moment in days}) == 30
-    assert days[-1] <= NOW < days[-1] + timedelta(days=1)
-    for span in SPANS.values():
-        steps = _steps(NOW, span, ZONE)
-        assert steps == sorted(set(steps))
-        assert steps[-1] <= NOW < steps[-1] + span.step
 
 
 @pytest.mark.parametrize(

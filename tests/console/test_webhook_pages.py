@@ -3,21 +3,17 @@
 import asyncio
 import re
 import socket
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliveries import list_deliveries
 from frontdesk.outbound.webhooks.endpoints import add_endpoint, list_endpoints, show_endpoint
-from frontdesk.outbound.webhooks.sender import Sender
 from tests.console.admin_pages import EVIL, practice_id, text_of
 from tests.console.filled_forms import send
-from tests.console.signing_in import TEST_STAFF, action_context, audited, waiting_for
+from tests.console.signing_in import TEST_STAFF, audited, waiting_for
 from tests.support.world import World
-from tests.webhooks.receiver import receiving
 
 WEBHOOKS = "/console/practice/webhooks"
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
@@ -151,22 +147,6 @@ async def test_endpoints_added_at_the_same_time_do_not_exceed_the_most(
     await endpoint(world)  # the operator adds as many as they like
 
 
-async def test_a_test_message_reaches_an_endpoint_of_the_operator_and_tells_only_its_status(world: World) -> None:
-    sender = Sender(allow_private=True)
-    desk = replace(world.service.desk.webhooks, sender=sender)
-    context = await action_context(world, "admin")
-    async with receiving() as receiver:
-        receiver.status["/bad"] = 418
-        for path, expected in (("/hook", (200, None)), ("/bad", (418, "refused"))):
-            added, _ = await add_endpoint(
-                world.database, desk.cipher, context.practice_id, receiver.url(path), [], world.clock.now
-            )
-            sent = await desk.test(context, added.endpoint_id)
-            assert (sent.status, sent.failure) == expected
-        assert [message.document["type"] for message in receiver.attempts] == ["webhook.test"] * 2
-        await sender.close()
-
-
 async def test_dead_letters_are_shown_and_sent_once_more(world: World, admin: httpx.AsyncClient) -> None:
     endpoint_id = await endpoint(world)
     page = await admin.get("/console/practice/webhooks")
@@ -208,16 +188,3 @@ async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, s
     endpoint_id = await endpoint(world)
     assert (await staff.get("/console/practice/webhooks")).status_code == 403
     assert (await staff.post(f"/console/practice/webhooks/{endpoint_id}/pause")).status_code == 403
-    context = await action_context(world)
-    desk = world.service.desk.webhooks
-    for attempt in (
-        desk.all(context),
-        desk.replay_dead(context, endpoint_id),
-        desk.set_paused(context, endpoint_id, paused=True),
-        desk.add(context, "https://hooks.example.com/", [], once="1"),
-        desk.rotate(context, endpoint_id, once="2"),
-        desk.test(context, endpoint_id),
-        desk.remove(context, endpoint_id),
-    ):
-        with pytest.raises(Problem):
-            await attempt

@@ -19,7 +19,7 @@ from frontdesk.practice_file import dump, parse
 from frontdesk.practice_file.faults import PracticeFileError
 from frontdesk.practice_file.model import ConsentPart
 from frontdesk.store.practices import export_practice
-from tests.console.signing_in import action_context, staff_member
+from tests.desk.acting import action_context, staff_member
 from tests.support.world import PRACTICE, World, book, confirmed, slots
 
 HARBOR = 1

@@ -13,7 +13,7 @@ from frontdesk.housekeeping import housekeeping_steps, prune_deliveries, prune_e
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.store.practice_work import practices_with
 from frontdesk.store.statistics import analyze_grown_tables
-from tests.console.signing_in import staff_member
+from tests.desk.acting import staff_member
 from tests.support.shared_database import as_superuser
 from tests.support.world import PRACTICE, World, patient_id, slots
 

@@ -2,16 +2,9 @@
 
 import pytest
 
-from frontdesk.access.staff.members import Role
-from frontdesk.desk.context import ActionContext
 from frontdesk.domain.errors import Problem
-from tests.console.signing_in import action_context, staff_member
+from tests.desk.acting import acting
 from tests.support.world import World, patient_id, slots
-
-
-async def acting(world: World, role: Role = "staff", practice: str = "harbor") -> ActionContext:
-    member = await staff_member(world, role, practice=practice)
-    return await action_context(world, role, practice=practice, staff_id=member.staff_id)
 
 
 async def test_a_booking_of_a_staff_member_is_made_at_once_and_under_their_id(world: World) -> None:
@@ -48,22 +41,3 @@ async def test_another_practices_records_do_not_exist_for_staff(world: World) ->
     with pytest.raises(Problem) as caught:
         await world.service.desk.run(context, "get_patient", {"patientId": await patient_id(agent)})
     assert caught.value.code == "not_found"
-
-
-async def test_what_is_for_admins_is_refused_to_staff_by_the_action_itself(world: World) -> None:
-    staff, admin = await acting(world), await acting(world, "admin")
-    staff.require("staff")
-    admin.require("staff")
-    admin.require("admin")
-    with pytest.raises(Problem) as caught:
-        staff.require("admin")
-    assert caught.value.status == 403
-    for attempt in (
-        world.service.desk.staff.all(staff),
-        world.service.desk.staff.add(staff, "Mallory", "admin", ""),
-        world.service.desk.staff.link(staff, admin.staff.staff_id),
-        world.service.desk.staff.change(staff, admin.staff.staff_id, "disable"),
-    ):
-        with pytest.raises(Problem) as caught:
-            await attempt
-        assert caught.value.code == "forbidden_scope"
