@@ -94,7 +94,7 @@ async def test_a_rolling_upgrade_fails_no_request(nodes: list[Clinic], releases:
             assert len(load.ledger.booked) > before
             assert (await asyncio.to_thread(second.command, "db", "status"))["deferred"] == 1
             migrated = await asyncio.to_thread(second.command, "db", "migrate", "--phase", "after")
-            assert migrated["applied"] == [{"number": 9002, "name": "contract"}]
+            assert migrated["applied"] == [{"feature": None, "number": 9002, "name": "contract"}]
         print(f"{load.requests} requests, {len(load.ledger.booked)} bookings")
         assert load.failed == []
         assert proxy.failed == []

@@ -32,19 +32,17 @@ SELECT w.practice_id, p.slug AS practice_slug, w.endpoint_id, w.url, w.events, w
         WHERE d.practice_id = w.practice_id AND d.endpoint_id = w.endpoint_id AND d.state = 'dead') AS dead,
        (SELECT max(s.retires_at) FROM webhook_secret s
         WHERE s.practice_id = w.practice_id AND s.endpoint_id = w.endpoint_id) AS old_secret_until,
-       EXISTS (SELECT FROM webhook_public_endpoint e
-               WHERE e.practice_id = w.practice_id AND e.endpoint_id = w.endpoint_id) AS public_only
+       w.public_only
 FROM webhook_endpoint w JOIN practice p ON p.practice_id = w.practice_id
 WHERE w.practice_id = $1 AND ($2::text IS NULL OR w.endpoint_id = $2) ORDER BY w.created_at, w.endpoint_id
 """
 _ENCRYPTED_SECRETS = "SELECT endpoint_id, number, sealed FROM webhook_secret WHERE practice_id = $1 FOR UPDATE"
 _ADD = """
-INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, after_event_id, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO webhook_endpoint (practice_id, endpoint_id, url, events, public_only, after_event_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
 _LAST_EVENT = "SELECT coalesce(max(event_id), 0) FROM outbox WHERE practice_id = $1"
-_ADD_PUBLIC = "INSERT INTO webhook_public_endpoint (practice_id, endpoint_id) VALUES ($1, $2)"
-_IS_PUBLIC = "SELECT EXISTS (SELECT FROM webhook_public_endpoint WHERE practice_id = $1 AND endpoint_id = $2)"
+_IS_PUBLIC = "SELECT EXISTS (SELECT FROM webhook_endpoint WHERE practice_id = $1 AND endpoint_id = $2 AND public_only)"
 _PAUSE = """
 UPDATE webhook_endpoint SET paused_at = $3, pause_reason = 'operator'
 WHERE practice_id = $1 AND endpoint_id = $2 AND paused_at IS NULL
@@ -129,9 +127,9 @@ async def add_endpoint(
         if most is not None and await connection.fetchval(_COUNT, practice_id) >= most:
             raise EndpointLimitError(f"There are {most} endpoints: remove one first.")
         last_event = await connection.fetchval(_LAST_EVENT, practice_id)
-        await connection.execute(_ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), last_event, now)
-        if public_only:
-            await connection.execute(_ADD_PUBLIC, practice_id, endpoint_id)
+        await connection.execute(
+            _ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), public_only, last_event, now
+        )
         encrypted = cipher.encrypt(secret, _context(endpoint_id))
         await connection.execute(_ADD_ENCRYPTED, practice_id, endpoint_id, 1, encrypted, now)
         await _finish(connection, practice_id, endpoint_id, recorder)

@@ -49,11 +49,8 @@ DECLARE
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_agreed THEN
-        PERFORM FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
-            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now FOR KEY SHARE;
-        IF FOUND THEN
-            INSERT INTO agreed_challenge (practice_id, intent_id) VALUES (p_practice, p_intent) ON CONFLICT DO NOTHING;
-        END IF;
+        UPDATE intent t SET agreed = true WHERE t.practice_id = p_practice AND t.intent_id = p_intent
+            AND t.client_id = p_client AND t.state = 'challenged' AND t.expires_at > p_now;
     ELSE
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent
             AND t.client_id = p_client AND t.state = 'challenged' RETURNING t.operation INTO v_operation;
@@ -69,10 +66,8 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN (
-        SELECT EXISTS (
-            SELECT FROM agreed_challenge a WHERE a.practice_id = p_practice AND a.intent_id = p_intent
-        )
-        FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.client_id = p_client
+        SELECT t.agreed FROM intent t
+        WHERE t.practice_id = p_practice AND t.intent_id = p_intent AND t.client_id = p_client
     );
 END $$;
 

@@ -8,6 +8,7 @@ CREATE TABLE intent (
     operation       text NOT NULL,
     fingerprint     bytea NOT NULL,
     state           text NOT NULL CHECK (state IN ('challenged', 'executing', 'consumed')),
+    agreed          boolean NOT NULL DEFAULT false,  -- the user of the host said yes while their call waits
     executing_until timestamptz,  -- when the lease ends; null while executing: only the other system knows the outcome
     result          jsonb,
     withheld        jsonb CHECK (withheld IS NULL OR state = 'executing'),  -- the result, in a simulation of its loss
@@ -18,14 +19,6 @@ CREATE TABLE intent (
     CHECK ((state = 'consumed') = (result IS NOT NULL))
 );
 CREATE INDEX intent_keep_until ON intent (practice_id, keep_until);
-
--- Challenges that the user of the host has agreed to while their call waits; a no deletes the challenge.
-CREATE TABLE agreed_challenge (
-    practice_id bigint NOT NULL,
-    intent_id   bytea NOT NULL,
-    PRIMARY KEY (practice_id, intent_id),
-    FOREIGN KEY (practice_id, intent_id) REFERENCES intent ON DELETE CASCADE
-);
 
 -- Identifiers that a client gave to an appointment or a patient over FHIR. One that belongs to a write in progress counts
 -- once the write's intent is consumed; a settled one counts always.
@@ -49,7 +42,7 @@ DECLARE
     tenant_table text;
 BEGIN
     FOREACH tenant_table IN ARRAY ARRAY[
-        'intent', 'agreed_challenge', 'external_identifier'
+        'intent', 'external_identifier'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
@@ -60,4 +53,3 @@ BEGIN
     END LOOP;
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON intent, external_identifier TO frontdesk_service;
-GRANT SELECT, INSERT ON agreed_challenge TO frontdesk_service;

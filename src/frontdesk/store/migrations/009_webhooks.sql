@@ -27,6 +27,7 @@ CREATE TABLE webhook_endpoint (
     endpoint_id    text NOT NULL,
     url            text NOT NULL,
     events         text[] NOT NULL,  -- types; none: all
+    public_only    boolean NOT NULL,  -- added in the console: no private address, whatever the operator allows
     after_event_id bigint NOT NULL,  -- events before it was added are not sent
     paused_at      timestamptz,
     pause_reason   text CHECK (pause_reason IN ('operator', 'failing', 'gone')),
@@ -36,15 +37,6 @@ CREATE TABLE webhook_endpoint (
     created_at     timestamptz NOT NULL,
     PRIMARY KEY (practice_id, endpoint_id),
     CHECK ((paused_at IS NULL) = (pause_reason IS NULL))
-);
-
--- Endpoints that were added in the console: messages to them go to public addresses only, whatever the operator allows for
--- those that were added on the command line.
-CREATE TABLE webhook_public_endpoint (
-    practice_id bigint NOT NULL,
-    endpoint_id text NOT NULL,
-    PRIMARY KEY (practice_id, endpoint_id),
-    FOREIGN KEY (practice_id, endpoint_id) REFERENCES webhook_endpoint ON DELETE CASCADE
 );
 
 CREATE TABLE webhook_secret (
@@ -101,7 +93,7 @@ DECLARE
     tenant_table text;
 BEGIN
     FOREACH tenant_table IN ARRAY ARRAY[
-        'outbox', 'event_trace', 'webhook_endpoint', 'webhook_public_endpoint', 'webhook_secret',
+        'outbox', 'event_trace', 'webhook_endpoint', 'webhook_secret',
         'webhook_delivery', 'webhook_attempt'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
@@ -114,4 +106,4 @@ BEGIN
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, webhook_endpoint, webhook_secret, webhook_delivery TO frontdesk_service;
 GRANT SELECT, INSERT, DELETE ON webhook_attempt TO frontdesk_service;
-GRANT SELECT, INSERT ON event_trace, webhook_public_endpoint TO frontdesk_service;
+GRANT SELECT, INSERT ON event_trace TO frontdesk_service;
