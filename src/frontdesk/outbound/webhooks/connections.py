@@ -10,8 +10,8 @@ import httptools
 from frontdesk.outbound.targets import Target
 
 IDLE_SECONDS = 4.0  # less than the five seconds after which some servers close an idle connection
-_MOST_IDLE = 4  # per receiver
-_LARGEST_ANSWER = 64 * 1024
+_MAX_IDLE = 4  # per receiver
+_MAX_ANSWER_BYTES = 64 * 1024
 
 Key = tuple[str, str, int, str]  # scheme, host, port and address: a certificate is checked for one host
 
@@ -96,7 +96,7 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._fail(ReceiverError())
-        if self._received > _LARGEST_ANSWER:
+        if self._received > _MAX_ANSWER_BYTES:
             self._fail(ReceiverError())
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -117,7 +117,7 @@ class _Connection(asyncio.Protocol):
             return
         self._status = None
         idle = self._idle.setdefault(self._key, [])
-        if self._parser.should_keep_alive() and len(idle) < _MOST_IDLE and not self._transport.is_closing():
+        if self._parser.should_keep_alive() and len(idle) < _MAX_IDLE and not self._transport.is_closing():
             idle.append(self)
         else:
             self.close()
