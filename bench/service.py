@@ -66,7 +66,6 @@ class Service:
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")} | {
             "FRONTDESK_DATA_DIR": str(folder),
             "FRONTDESK_TOKEN_LIFETIME_SECONDS": "86400",
-            **({"FRONTDESK_RUN_AS": "nobody"} if os.geteuid() == 0 else {}),  # the data are ours, too
             "FRONTDESK_BASE_URL": "http://bench",  # tokens hold for every server on this database, whatever its port
         }
         self._server: subprocess.Popen[str] | None = None

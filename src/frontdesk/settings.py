@@ -123,8 +123,6 @@ class Settings(BaseSettings):
     """The address of PostgreSQL itself, if `database_url` is a pooler's, through which no notifications pass."""
     secret_key: str | None = Field(default=None, repr=False)
     """Encrypts the keys at rest. Absent: a file of mode 0600 in the data directory, made on first start."""
-    run_as: str | None = None
-    """The account that the service runs as when root starts it. Absent: frontdesk if there is one, else nobody."""
     host: str = "127.0.0.1"
     port: Annotated[int, _between(1, 65535)] = 8080
     workers: Annotated[int, _between(1, 256)] = 1

@@ -17,8 +17,8 @@ import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
 from tests.cli.preloaded import preloaded
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 
@@ -36,7 +36,7 @@ class CommandLine:
 
     def environment(self, **settings: str) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRONTDESK_")}
-        return {**inherited, **SAME_ACCOUNT, "FRONTDESK_DATA_DIR": str(self.data_dir), **NO_DRAIN, **settings}
+        return {**inherited, "FRONTDESK_DATA_DIR": str(self.data_dir), **NO_DRAIN, **settings}
 
     def run(self, *words: str, stdin: str = "", **settings: str) -> Done:
         return Done(*preloaded().run(words, stdin, self.environment(**settings), timeout=120))

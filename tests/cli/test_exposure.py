@@ -73,8 +73,8 @@ def test_serve_warns_of_plain_http_to_a_network(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = Settings(host="0.0.0.0", run_as=None, insecure_http=insecure)
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    settings = Settings(host="0.0.0.0", insecure_http=insecure)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = warnings(settings)
     _announce(argparse.Namespace(json=False), settings, None, found)
     assert ("WARNING: plain HTTP on 0.0.0.0" in capsys.readouterr().out) is warned

@@ -10,7 +10,6 @@ import pytest
 from frontdesk.cli import main
 from frontdesk.cli.support_bundle import log_lines
 from tests.cli.command_line import COMMAND, CommandLine
-from tests.support.accounts import SAME_ACCOUNT
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "[::1"])
@@ -18,7 +17,6 @@ def test_a_bundle_of_a_broken_installation_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str
 ) -> None:
     for name, value in {
-        **SAME_ACCOUNT,
         "FRONTDESK_DATA_DIR": str(tmp_path / "data"),
         "FRONTDESK_DATABASE_URL": f"postgresql://desk:hunter2@{host}/desk",
         "FRONTDESK_PORT": "1",

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 from frontdesk_client import AsyncFrontdesk, Frontdesk
 
-from tests.support.accounts import NO_DRAIN
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 START_SECONDS = 120.0

@@ -18,8 +18,8 @@ import asyncpg
 import httpx
 
 from frontdesk.store.embedded.server import OWNER_ROLE, EmbeddedPostgres
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 BOOKERS = 6
@@ -84,7 +84,6 @@ class Clinic:
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("FRONTDESK_")},
-            **SAME_ACCOUNT,
             **NO_DRAIN,
             "FRONTDESK_DATA_DIR": str(folder / "data"),
             "FRONTDESK_PORT": str(self.port),

@@ -15,8 +15,8 @@ from tests.deploy.programs import PATH, environment, run
 from tests.deploy.service import book, calling, running
 from tests.nodes.clusters import Cluster
 from tests.store.embedded_processes import wheel_binaries
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 
@@ -55,7 +55,7 @@ def test_the_service_runs_with_the_prepared_logins_and_its_backup_is_whole(clust
     }
     data = tmp_path / "data"
     variables = environment(
-        **settings | {"FRONTDESK_BASE_URL": url}, **SAME_ACCOUNT, **NO_DRAIN, FRONTDESK_DATA_DIR=str(data),
+        **settings | {"FRONTDESK_BASE_URL": url}, **NO_DRAIN, FRONTDESK_DATA_DIR=str(data),
         FRONTDESK_PORT=str(port), FRONTDESK_LOG_LEVEL="error",
     )  # fmt: skip
     with running([COMMAND, "serve", "--demo"], folder=tmp_path, variables=variables, url=url):

@@ -15,9 +15,9 @@ from frontdesk import __version__
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, run
 from tests.deploy.service import book, calling, is_booked, running
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
 from tests.support.previous_release import NO_RELEASE, build_wheel, unpack_previous_release
+from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 
@@ -60,7 +60,7 @@ class Installation:
 
     @property
     def variables(self) -> dict[str, str]:
-        return environment(FRONTDESK_PORT=str(self.port), FRONTDESK_LOG_LEVEL="error", **SAME_ACCOUNT, **NO_DRAIN)
+        return environment(FRONTDESK_PORT=str(self.port), FRONTDESK_LOG_LEVEL="error", **NO_DRAIN)
 
     def install(self, wheel: Path) -> None:
         options = ("--quiet", "--no-input", "install", "--no-deps", "--no-index", "--force-reinstall")

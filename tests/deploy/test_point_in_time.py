@@ -17,8 +17,8 @@ from tests.deploy.service import book, calling, is_booked, running
 from tests.nodes.clusters import Cluster
 from tests.nodes.test_logins import PREPARING
 from tests.store.embedded_processes import wait_until
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 FILES = ROOT / "deploy" / "pgbackrest"
@@ -84,7 +84,7 @@ def test_a_database_is_restored_to_a_point_between_two_bookings(archived: Archiv
     variables = environment(
         FRONTDESK_DATABASE_URL=archived.dsn("frontdesk_app"), FRONTDESK_BASE_URL=url, FRONTDESK_PORT=str(port),
         FRONTDESK_MIGRATION_DATABASE_URL=archived.dsn("frontdesk_owner"), FRONTDESK_LOG_LEVEL="error",
-        FRONTDESK_DATA_DIR=str(data), **SAME_ACCOUNT, **NO_DRAIN,
+        FRONTDESK_DATA_DIR=str(data), **NO_DRAIN,
     )  # fmt: skip
     command = [COMMAND, "serve", "--demo"]
     archived.pgbackrest("stanza-create")

@@ -17,8 +17,8 @@ from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, need, run
 from tests.deploy.service import book, calling, is_booked, running
 from tests.serving.authority import Authority
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 PATIENCE = 60.0
@@ -65,7 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     certificate, key, _ = authority.issue(folder)
     port, public_port = free_port(), free_port()
     variables = environment(
-        **SAME_ACCOUNT, **NO_DRAIN, FRONTDESK_PORT=str(port), FRONTDESK_LOG_LEVEL="error",
+        **NO_DRAIN, FRONTDESK_PORT=str(port), FRONTDESK_LOG_LEVEL="error",
         FRONTDESK_BASE_URL=f"https://localhost:{public_port}", FRONTDESK_TRUSTED_PROXIES="127.0.0.1",
     )  # fmt: skip
     site = Site(folder, port, public_port, free_port(), authority, certificate, key, variables)

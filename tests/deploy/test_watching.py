@@ -15,8 +15,8 @@ from tests.crash.harness import COMMAND
 from tests.deploy.installing import ROOT
 from tests.deploy.programs import environment, need, run
 from tests.deploy.service import running
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 
@@ -66,7 +66,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "alerts.yml").write_text((RULES / "alerts.yml").read_text())
     run("promtool", "check", "config", folder / "prometheus.yml")
     variables = environment(
-        **SAME_ACCOUNT, **NO_DRAIN, FRONTDESK_PORT=str(port), FRONTDESK_METRICS_TOKEN=TOKEN,
+        **NO_DRAIN, FRONTDESK_PORT=str(port), FRONTDESK_METRICS_TOKEN=TOKEN,
         FRONTDESK_LOG_LEVEL="error",
     )  # fmt: skip
     command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]

@@ -22,8 +22,8 @@ from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 from tests.support.world import PRACTICE
 
 START_SECONDS = 90.0
@@ -85,7 +85,6 @@ async def serving(database: Database, database_dsn: str, owner_dsn: str, data_di
     """Runs the server as an operator would, until the block ends."""
     port = free_port()
     environment = {
-        **SAME_ACCOUNT,
         **NO_DRAIN,
         "FRONTDESK_DATABASE_URL": database_dsn,
         "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,

@@ -14,7 +14,6 @@ import httpx
 
 import frontdesk
 from tests.crash.harness import stop_group
-from tests.support.accounts import SAME_ACCOUNT
 from tests.support.ports import free_port
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
@@ -44,7 +43,6 @@ class Node:
         self.clock_file = folder / "clock"
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("FRONTDESK_")},
-            **SAME_ACCOUNT,
             "PYTHONPATH": str(SOURCES),
             "FRONTDESK_DATABASE_URL": dsn,
             "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from frontdesk.privileges import child_options
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import Account, account_for, binaries_for
 from frontdesk.store.embedded.cluster import DATABASE, OWNER_ROLE, ROLES
@@ -57,7 +56,7 @@ class Server:
             capture_output=True,
             text=True,
             check=False,
-            **{**child_options(), **asdict(self.account)},
+            **asdict(self.account),
         )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stderr[-2000:]}")
@@ -85,7 +84,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                **{**child_options(), **asdict(self.account)},
+                **asdict(self.account),
             )
 
     def until_ready(self) -> None:

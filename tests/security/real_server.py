@@ -19,8 +19,8 @@ from frontdesk.practice_file import parse
 from frontdesk.settings import Settings
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.support.accounts import NO_DRAIN, SAME_ACCOUNT
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 from tests.support.world import PRACTICE
 
 PRACTICES = ("harbor", "other")
@@ -74,7 +74,6 @@ async def real_server(
     """`settings` are further FRONTDESK_ variables. `files` is how many files each process may open."""
     port = free_port()
     environment = {
-        **SAME_ACCOUNT,
         **NO_DRAIN,
         "FRONTDESK_DATABASE_URL": dsn,
         "FRONTDESK_MIGRATION_DATABASE_URL": owner_dsn,

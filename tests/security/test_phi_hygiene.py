@@ -22,7 +22,6 @@ from frontdesk.store.database import session_settings
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.security.two_practices import BY_NAME, call, call_tool
-from tests.support.accounts import SAME_ACCOUNT
 from tests.support.otlp_receiver import Collector, collecting
 from tests.support.shared_database import as_owner, new_database, opened
 
@@ -233,7 +232,6 @@ async def test_a_support_bundle_carries_no_mark_and_no_secret(
 ) -> None:
     dsn = journey.server.service.database.dsn
     for name, value in {
-        **SAME_ACCOUNT,
         "FRONTDESK_DATA_DIR": str(journey.server.log.parent),
         "FRONTDESK_DATABASE_URL": dsn,
         "FRONTDESK_MIGRATION_DATABASE_URL": as_owner(dsn),

@@ -13,8 +13,8 @@ import pytest
 
 from frontdesk.serving.heartbeats import HUNG_SECONDS, Heartbeats
 from tests.store.embedded_processes import wait_until
-from tests.support.accounts import NO_DRAIN
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 _SUPERVISOR = """
 import sys

@@ -30,8 +30,8 @@ from tests.security.raw_wire import next_answer
 from tests.serving.authority import Authority
 from tests.serving.test_connection import on_uvloop, until
 from tests.store.embedded_processes import wait_until
-from tests.support.accounts import NO_DRAIN
 from tests.support.ports import free_port
+from tests.support.stopping import NO_DRAIN
 
 APP = """
 async def app(scope, receive, send):

@@ -21,8 +21,6 @@ from frontdesk.cli.connection import (
     wait_for,
 )
 from frontdesk.cli.output import BadInput, CommandError, answer, details, instant
-from frontdesk.cli.ownership import act_as_service_account
-from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from pyrage.x25519 import Identity, Recipient
@@ -80,11 +78,10 @@ def _backup(args: argparse.Namespace) -> None:
         raise BadInput("--identity opens a backup; --recipient encrypts one.")
     if args.file.name == "verify":
         raise BadInput("Name the file: frontdesk backup verify FILE.")
-    with as_caller():
-        if args.file.exists():
-            raise BadInput(f"{args.file} exists already and is not overwritten.")
-        if not args.file.parent.is_dir():
-            raise BadInput(f"There is no folder {args.file.parent}.")
+    if args.file.exists():
+        raise BadInput(f"{args.file} exists already and is not overwritten.")
+    if not args.file.parent.is_dir():
+        raise BadInput(f"There is no folder {args.file.parent}.")
     check_embedded_database(settings)
     recipients = [_recipient(text) for text in args.recipient]
     secret_key = _secret_key_file(settings, recipients) if args.with_secret_key else None
@@ -107,8 +104,7 @@ def _backup(args: argparse.Namespace) -> None:
         )
 
     manifest = wait_for(on_database(settings, save))
-    with as_caller():
-        size = args.file.stat().st_size
+    size = args.file.stat().st_size
     document = {
         "file": str(args.file),
         "bytes": size,
@@ -163,14 +159,13 @@ def used_data_dir(settings: "Settings") -> Iterator[None]:
         yield
     finally:
         if is_new:
-            with contextlib.suppress(OSError), as_caller():
+            with contextlib.suppress(OSError):
                 settings.data_dir.rmdir()
 
 
 def check_file(args: argparse.Namespace) -> None:
-    with as_caller():
-        if not args.file.is_file():
-            raise BadInput(f"There is no file {args.file}.")
+    if not args.file.is_file():
+        raise BadInput(f"There is no file {args.file}.")
 
 
 @contextmanager
@@ -189,8 +184,7 @@ def opened_backup(
             "The backup cannot be opened without the secret key of the service that made it: put that into "
             f"{settings.secret_key_file} (mode 0600), or set FRONTDESK_SECRET_KEY."
         )
-    with as_caller():
-        file = args.file.open("rb")
+    file = args.file.open("rb")
     with file, open_backup(file, work, keys, identities) as backup:
         if not (backup.is_authentic or unverified):
             raise CommandError(
@@ -207,7 +201,6 @@ def embedded_settings(otherwise: str) -> "Settings":
     settings = load_settings()
     if settings.database_url is not None:
         raise BadInput(f"This is for the embedded database; the database of FRONTDESK_DATABASE_URL is {otherwise}.")
-    act_as_service_account(settings)
     return settings
 
 
@@ -245,8 +238,7 @@ def _identities(path: Path) -> list["Identity"]:
     from pyrage import IdentityError
     from pyrage.x25519 import Identity
 
-    with as_caller():
-        content = path.read_bytes()
+    content = path.read_bytes()
     if content.startswith(_PROTECTED):
         content = _unprotected(content)
     try:

@@ -8,6 +8,7 @@ import errno
 import os
 import pwd
 import secrets
+import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -19,9 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from frontdesk.cli.output import BadInput, CommandError
-from frontdesk.cli.ownership import act_as_service_account, give_data_dir
 from frontdesk.cli.service_address import with_recorded_address
-from frontdesk.privileges import acting_account, as_caller
 
 if TYPE_CHECKING:
     from frontdesk.access.keys.encryption import KeyCipher
@@ -102,7 +101,6 @@ def started_settings(*, creates: bool = False) -> "Settings":
     from frontdesk.settings import load_settings
 
     settings = load_settings()
-    act_as_service_account(settings)
     start_database(settings, _to_terminal, creates=creates)
     return with_recorded_address(settings)
 
@@ -282,20 +280,16 @@ def _address_setting(settings: "Settings", *, owner: bool) -> str | None:
 def prepare_data_dir(folder: Path) -> None:
     """Creates a private data directory, or checks that the existing one belongs to this account and is writable."""
     advice = "choose another with FRONTDESK_DATA_DIR"
-    account = acting_account()
     try:
-        with as_caller():
-            if account is not None and not folder.exists():
-                give_data_dir(folder, account)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = "it is a file" if error.errno == errno.EEXIST else _reason(error)
         raise CommandError(f"The data directory {folder} cannot be created ({reason}): {advice}.") from None
     owner = folder.stat().st_uid
     if owner != os.geteuid():
-        raise CommandError(
-            f"The data directory {folder} belongs to {_account(owner)}: run frontdesk as that account, or {advice}."
-        )
+        name = _account(owner)
+        again = f"runuser -u {name} -- {shlex.join(sys.argv)}" if os.geteuid() == 0 else "frontdesk as that account"
+        raise CommandError(f"The data directory {folder} belongs to {name}: run {again}, or {advice}.")
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         raise CommandError(f"The data directory {folder} cannot be written to: {advice}.")
 

@@ -25,9 +25,7 @@ from frontdesk.cli.connection import (
     wait_for,
 )
 from frontdesk.cli.output import FAILURE, CommandError, answer, counted, table, to_document
-from frontdesk.cli.ownership import act_as_service_account
 from frontdesk.cli.running_service import ask_service
-from frontdesk.privileges import AccountError
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
@@ -79,8 +77,6 @@ def examine() -> list[CheckResult]:
         CheckResult("settings file", *exposure.settings_file(loaded)),
         _run_check("account", exposure.account, settings),
     ]
-    with contextlib.suppress(AccountError):  # found above
-        act_as_service_account(settings)
     where = "embedded" if settings.database_url is None else "given by FRONTDESK_DATABASE_URL"
     found.insert(0, CheckResult("configuration", "ok", f"{settings.public_url}; database {where}"))
     checks = {
@@ -325,7 +321,7 @@ async def _practices(database: "Database") -> list[int]:
 def _run_check(name: str, check: "Callable[[Settings], tuple[State, str]]", settings: "Settings") -> CheckResult:
     try:
         return CheckResult(name, *check(settings))
-    except (CommandError, AccountError, OSError) as error:
+    except (CommandError, OSError) as error:
         return CheckResult(name, "failed", sentence(error))
 
 
@@ -341,7 +337,7 @@ def sentence(error: Exception) -> str:
     from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.store.embedded.server import EmbeddedPostgresError
 
-    if isinstance(error, CommandError | AccountError | SecretKeyError | EmbeddedPostgresError):
+    if isinstance(error, CommandError | SecretKeyError | EmbeddedPostgresError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from frontdesk.cli.output import BadInput
-from frontdesk.privileges import as_caller
 
 
 def read_input(name: str, most_bytes: int) -> bytes:
@@ -12,7 +11,7 @@ def read_input(name: str, most_bytes: int) -> bytes:
     try:
         if name == "-":
             return sys.stdin.buffer.read(most_bytes)
-        with as_caller(), Path(name).open("rb") as file:
+        with Path(name).open("rb") as file:
             return file.read(most_bytes)
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from frontdesk.cli.output import BadInput
 from frontdesk.domain.spelling import closest
-from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.audit.heads import Head
@@ -48,8 +47,7 @@ def _option(text: str, practices: Sequence[str]) -> "tuple[str, Head]":
 
 def _lines(file: Path) -> "Iterator[tuple[str, Head]]":
     try:
-        with as_caller():
-            lines = file.read_text("utf-8", errors="replace").splitlines()
+        lines = file.read_text("utf-8", errors="replace").splitlines()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from None
     heads = [head for number, line in enumerate(lines, 1) if (head := _head(file, number, line)) is not None]

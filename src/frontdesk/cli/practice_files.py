@@ -25,7 +25,6 @@ from frontdesk.cli.practice_preview import (
     way_out,
 )
 from frontdesk.cli.service_address import with_recorded_address
-from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.practice_file import PracticeFile, PracticeFileError
@@ -74,7 +73,7 @@ def _init(args: argparse.Namespace) -> None:
     text = (files("frontdesk.practice_file") / "new_practice.yaml").read_text(encoding="utf-8")
     text = schema_line(with_recorded_address(load_settings()).public_url) + text
     try:
-        with as_caller(), new_file(args.file) as output:
+        with new_file(args.file) as output:
             output.write(text.encode())
     except OSError as error:
         raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
@@ -256,16 +255,15 @@ def _export(args: argparse.Namespace) -> None:
 def _write_private(path: Path, text: str) -> None:
     """Replaces what the path names by a file that only the caller can read."""
     try:
-        with as_caller():
-            if path.is_symlink() or (path.exists() and not path.is_file()):  # such as /dev/stdout
-                raise BadInput(f"{path} is not a regular file: name another, or leave out --output.")
-            descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=".practice-")  # mode 0600
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    file.write(text)
-                Path(made).replace(path)
-            except BaseException:
-                Path(made).unlink()
-                raise
+        if path.is_symlink() or (path.exists() and not path.is_file()):  # such as /dev/stdout
+            raise BadInput(f"{path} is not a regular file: name another, or leave out --output.")
+        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=".practice-")  # mode 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(made).replace(path)
+        except BaseException:
+            Path(made).unlink()
+            raise
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.") from None

@@ -21,7 +21,6 @@ from frontdesk.cli.connection import (
 )
 from frontdesk.cli.exposure import warnings
 from frontdesk.cli.output import to_json
-from frontdesk.cli.ownership import become_service_account
 from frontdesk.cli.service_address import record_address
 from frontdesk.cli.staff import sign_in_link
 
@@ -93,7 +92,6 @@ def _serve(args: argparse.Namespace) -> None:
     os.environ |= {**settings.as_environment(), CONFIG_VARIABLE: ""}  # workers read nothing else
     check_installed(settings)
     found = warnings(settings)
-    become_service_account(settings)
     from frontdesk.serving import serve
 
     def prepare() -> Callable[[], None]:

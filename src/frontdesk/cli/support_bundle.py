@@ -22,7 +22,6 @@ from frontdesk.cli.db import schema_document
 from frontdesk.cli.output import BadInput, CommandError, answer, to_json
 from frontdesk.cli.output_files import new_file
 from frontdesk.cli.running_service import ask_service
-from frontdesk.privileges import as_caller
 
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
@@ -53,11 +52,10 @@ def _support_bundle(args: argparse.Namespace) -> None:
         raise BadInput(f"{file} exists already and is not overwritten.")
     log = None if args.log is None else log_lines(args.log)
     contents = collect() | ({} if log is None else {"log.jsonl": log})
-    with as_caller():
-        try:
-            _write(file, contents)
-        except OSError as error:
-            raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
+    try:
+        _write(file, contents)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}.") from None
     document = {"file": str(file), "contents": sorted(contents)}
     answer(args, document, f"{file} contains {', '.join(sorted(contents))}. Look through it before you send it.")
 
@@ -93,7 +91,7 @@ def collect() -> dict[str, str]:
 
 def log_lines(file: Path) -> str:
     """The last lines of a log that the service has written itself; others may contain anything."""
-    with as_caller(), file.open(encoding="utf-8", errors="replace") as lines:
+    with file.open(encoding="utf-8", errors="replace") as lines:
         newest = deque((line for line in lines if _is_ours(line)), _MOST_LINES)
     return "".join(newest)
 

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from frontdesk.privileges import service_account
+from frontdesk.privileges import worker_account
 from frontdesk.serving.address import ServingError
 from frontdesk.settings import Settings
 
@@ -18,7 +18,7 @@ def prepare_audit_heads_file(settings: Settings) -> None:
         try:
             if os.fstat(descriptor).st_nlink > 1:  # it may be a file of someone else
                 raise OSError(errno.EMLINK, "it has several names")
-            if (account := service_account(settings.run_as)) is not None:
+            if (account := worker_account()) is not None:
                 os.fchown(descriptor, account.user, account.group)
         finally:
             os.close(descriptor)

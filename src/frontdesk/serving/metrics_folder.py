@@ -5,7 +5,7 @@ import shutil
 from itertools import count
 
 from frontdesk.doors.worker_numbers import mark_as_ended
-from frontdesk.privileges import service_account
+from frontdesk.privileges import worker_account
 from frontdesk.serving.address import ServingError
 from frontdesk.settings import Settings
 
@@ -13,7 +13,6 @@ from frontdesk.settings import Settings
 class MetricsFolder:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.metrics_folder
-        self._run_as = settings.run_as
         self._ended = count()
 
     def clear(self) -> None:
@@ -24,7 +23,7 @@ class MetricsFolder:
             if self._path.exists():
                 shutil.rmtree(self._path)
             self._path.mkdir(mode=0o700, parents=True)
-            if (account := service_account(self._run_as)) is not None:
+            if (account := worker_account()) is not None:
                 os.chown(self._path, account.user, account.group)
         except OSError as error:
             raise ServingError(f"The folder {self._path} for metrics cannot be used: {error.strerror}.") from None

@@ -14,10 +14,10 @@ import socket
 import sys
 import threading
 
-from frontdesk.privileges import READ_EVERYTHING, AccountError, become, protect_process, service_account
+from frontdesk.privileges import AccountError, drop_root_privileges, protect_process
 from frontdesk.serving.address import ServingError, shared_socket
 from frontdesk.serving.supervisor import BEAT, DATABASE_DOWN, GO, READY
-from frontdesk.settings import Settings, load_settings
+from frontdesk.settings import load_settings
 
 _MAX_CONNECTIONS = 8192
 _OTHER_FILES = 256
@@ -44,7 +44,7 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
     try:
         bound = shared_socket(address, int(port))
-        _drop_privileges(settings)
+        drop_root_privileges()
         certificate = certificate_of(settings)
         app = create(lambda: _tell(supervisor, DATABASE_DOWN))
     except (AccountError, ServingError) as error:
@@ -64,13 +64,6 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
         beat=lambda: _tell(supervisor, BEAT),
     )
     return 0
-
-
-def _drop_privileges(settings: Settings) -> None:
-    """Root's data directory, and an installation in root's home, stay readable."""
-    account = service_account(settings.run_as)
-    if account is not None:
-        become(account, {READ_EVERYTHING})
 
 
 def _tell(supervisor: socket.socket, message: bytes) -> None:

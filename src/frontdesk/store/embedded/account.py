@@ -1,8 +1,7 @@
 """Chooses the account of the embedded PostgreSQL and gives it access to its folders.
 
-PostgreSQL refuses to run as root. Started by root it runs as the account `frontdesk` if that exists, else as `nobody`;
-a data folder keeps the account that owns it. The account reaches its folders through open descriptors, so that an
-installation in root's home works without opening that up to other processes of the same account.
+PostgreSQL refuses to run as root: started by root it runs as `nobody`. That account reaches its folders through open
+descriptors, so that an installation in root's home works without opening that up to other processes of `nobody`.
 """
 
 import fcntl
@@ -11,16 +10,14 @@ import os
 import pwd
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from frontdesk.privileges import DEDICATED, SHARED
+from frontdesk.privileges import UNPRIVILEGED, AccountError, worker_account
 
-ACCOUNTS = (DEDICATED, SHARED)
 BINARIES_CACHE = Path("/var/cache/frontdesk")
 
 
@@ -44,20 +41,17 @@ class Account:
 def account_for(data: Path) -> Account:
     if os.geteuid() != 0:
         return Account()
-    if sys.platform != "linux":
+    try:
+        account = worker_account()
+    except AccountError as error:
+        raise EmbeddedPostgresError(str(error)) from None
+    if account is None:
         raise EmbeddedPostgresError("Root cannot start the embedded PostgreSQL here: use an ordinary account.")
-    if data.exists():
-        owner = data.stat()
-        if owner.st_uid == 0:
-            raise EmbeddedPostgresError(
-                f"PostgreSQL cannot run as root, and {data} belongs to root: give it to {ACCOUNTS[-1]}."
-            )
-        return Account(owner.st_uid, owner.st_gid, ())
-    for name in ACCOUNTS:
-        with suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(entry.pw_uid, entry.pw_gid, ())
-    raise EmbeddedPostgresError(f"PostgreSQL cannot run as root, and there is no account {' or '.join(ACCOUNTS)}.")
+    if data.exists() and (owner := data.stat().st_uid) != account.user:
+        raise EmbeddedPostgresError(
+            f"Root runs PostgreSQL as {UNPRIVILEGED}, and {data} belongs to account {owner}: give it to {UNPRIVILEGED}."
+        )
+    return Account(account.user, account.group, ())
 
 
 def own_name() -> str:

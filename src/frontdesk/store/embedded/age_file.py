@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyrage
 
-from frontdesk.privileges import as_caller
 from frontdesk.store.embedded.table_data import BackupError
 
 _START = b"age-encryption.org/v1\n"
@@ -20,19 +19,18 @@ def encrypt(plain: io.BufferedRandom, file: Path, recipients: Sequence[pyrage.x2
     """Writes a file of mode 0600, with the rights of the caller, that appears complete or not at all."""
     size = plain.seek(0, os.SEEK_END)
     plain.seek(0)
-    with as_caller():
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mode 0600
-        made = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as to:
-                pyrage.encrypt_io(plain, to, recipients)
-                to.flush()
-                os.fsync(to.fileno())
-            if made.stat().st_size != _encrypted_size(made, size):  # pyrage ignores a failure to write the last block
-                raise BackupError("There is not enough free disk space for the backup.")
-            made.rename(file)
-        finally:
-            made.unlink(missing_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mode 0600
+    made = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as to:
+            pyrage.encrypt_io(plain, to, recipients)
+            to.flush()
+            os.fsync(to.fileno())
+        if made.stat().st_size != _encrypted_size(made, size):  # pyrage ignores a failure to write the last block
+            raise BackupError("There is not enough free disk space for the backup.")
+        made.rename(file)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def decrypt(

@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
-from frontdesk.privileges import child_options
 from frontdesk.store.embedded.account import (
     Account,
     EmbeddedPostgresError,
@@ -86,7 +85,6 @@ def _run(home: Path, command: list[str | Path], text: str, account: Account, kep
         env=ENVIRONMENT,
         pass_fds=kept,
         **asdict(account),
-        **child_options(),
     )
     if done.returncode != 0:
         raise EmbeddedPostgresError(startup_error(home, done.stderr))

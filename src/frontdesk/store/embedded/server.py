@@ -19,10 +19,9 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
-from frontdesk.privileges import child_options
+from frontdesk.privileges import UNPRIVILEGED
 from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import (
-    ACCOUNTS,
     Account,
     EmbeddedPostgresError,
     account_for,
@@ -235,7 +234,6 @@ class EmbeddedPostgres:
                     pass_fds=[guard, *descriptors],
                     env=_guard_environment(),
                     start_new_session=True,
-                    **child_options(),
                 )
         return log_start
 
@@ -247,7 +245,7 @@ class EmbeddedPostgres:
             "pg_ident.conf": [f'frontdesk "{name}" {role}' for role in LOGINS],
         }
         if not account.is_ours:
-            rules["pg_ident.conf"] += [f'frontdesk "{worker}" {SERVICE_ROLE}' for worker in ACCOUNTS]
+            rules["pg_ident.conf"].append(f'frontdesk "{UNPRIVILEGED}" {SERVICE_ROLE}')
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)  # for the server's account; the home around it is private
         for file, lines in rules.items():
@@ -260,7 +258,6 @@ class EmbeddedPostgres:
             [wheel_binaries() / "pg_isready", "-q", "-t", "2", "-d", self.dsn(OWNER_ROLE)],
             env=ENVIRONMENT,
             check=False,
-            **child_options(),
         )
         return asked.returncode == 0
 
