@@ -26,36 +26,36 @@ CALLS = {
     "directory, directory from memory": "list_providers",
     "slot, slot from memory": "get_slot",
     "search, search from memory": "search_slots, repeated",
-    "mcp, search": "the same over MCP, of REST",
+    "mcp, search": "the same over MCP, against REST",
     "search never asked, search from memory": "search_slots, new",
     "slots never shown, search from memory": "search_slots, new, with slots never shown before",
     "search while booking, search from memory": "search_slots, a booking after every 20",
-    "booking": "booking in two phases, of pgbench",
-    "one call": "booking in one call, of pgbench",
+    "booking": "booking in two phases, against pgbench",
+    "one call": "booking in one call, against pgbench",
 }
 RESULTS_SHOWN = {
     "search never asked, service": "new search, CPU of the service, scaled",
     "slots never shown, service": "the same with slots never shown before",
     "booking, service": "two-phase booking, CPU of the service, scaled",
     "booking, database": "the same, CPU of PostgreSQL",
-    "search p99": "repeated search, p99 of the floor's",
-    "group-with-room, warm": "find_first_available over 50 providers, repeated, in repeated searches",
+    "search p99": "p99 of a repeated search, against that of the floor",
+    "group-with-room, warm": "find_first_available over 50 providers, repeated, against a repeated search",
     "group-with-room, after one booking": "the same after one booking",
     "group-booked-out, after all calendars changed": "the same after all calendars changed, booked out for 80 days",
-    "mixed day": "conversation of one of 16 agents, CPU of the sum of its floors",
-    "noisy neighbour": "repeated search beside a busy practice, p99 of that alone",
-    "two workers": "two workers on two cores, of one worker on one",
-    "refusals": "64 clients for the same 10 slots, refusals of bookings without contention",
-    "lost": "bookings lost or doubled in these fights",
+    "mixed day": "CPU of a whole conversation, 16 agents at a time, against the sum of its floors",
+    "noisy neighbour": "p99 of a repeated search beside a busy practice, against alone",
+    "two workers": "searches of two workers on two cores, against one worker on one",
+    "refusals": "64 clients for the same 10 slots: refusals a second, against bookings without contention",
+    "lost": "bookings lost or doubled there",
     "calendar, a day of 600 appointments": "calendar page with 600 appointments, compressed",
-    "calendar, paint": "first paint of it, of a page with 60",
+    "calendar, paint": "first paint of that page, against one with 60",
     "webhook backlog": "webhook deliveries with 100,000 pending events",
     "memory": "memory of a worker after ten minutes of load",
     "start-up": "start with an existing data directory",
-    "large practice, search": "new search in a practice of 200 providers, of one of ten",
-    "growth of searches": "new search with 10,000 practices, of one practice",
-    "growth of warm searches": "repeated search with 10,000 practices, of one",
-    "growth of bookings": "booking with 10,000 practices, of one",
+    "large practice, search": "new search in a practice of 200 providers, against one of ten",
+    "growth of searches": "cost of a new search with 10,000 practices, against one",
+    "growth of warm searches": "cost of a repeated search with 10,000 practices, against one",
+    "growth of bookings": "cost of a booking with 10,000 practices, against one",
     "idle": "cores used with 10,000 practices and no calls",
 }
 
@@ -79,6 +79,9 @@ def table(found: Mapping[str, Any]) -> str:
         lines.append(f"{row['title']:<88} {_value(row):>9} {_error(row):>6} {_target(row):>10} {verdict}")
         if row["figures"]:
             lines.append(f"    {row['figures']}")
+    if found["machine"]["run"] == "full":
+        without = sorted({*AT_LEAST, *AT_MOST} - {row["key"] for row in found["rows"]})
+        lines += ["", f"Targets that were not measured: {', '.join(without) or 'none'}."]
     return "\n".join([*lines, "", f"{_judgement(found)} {_machine(found['machine'])}"])
 
 
@@ -100,7 +103,7 @@ def write_documents(found: Mapping[str, Any]) -> None:
 
 def _markdown(found: Mapping[str, Any]) -> str:
     rows = {row["key"]: row for row in found["rows"]}
-    lines = ["| call | calls a second | CPU: service | CPU: PostgreSQL | of its floor | target | met |"]
+    lines = ["| call | calls a second | CPU: service | CPU: PostgreSQL | ratio to its floor | target | met |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for key, name in CALLS.items():
         if row := rows.get(key):
