@@ -54,7 +54,7 @@ cuts-test: setup-dev ## every write with its connections (PostgreSQL, HTTP, FHIR
 simulation-test: setup-dev ## webhooks, rate limiter, reconciler and answer cache in simulated time; SEEDS=1000 of each
 	$(HEAVY) tests/proof/simulation
 
-checker-test: setup-dev ## the checker of histories finds every planted bug, and checks a million operations in a minute
+checker-test: setup-dev ## the checker of histories finds every planted bug, and checks a million operations
 	$(HEAVY) -rP tests/proof/test_checker.py tests/proof/test_planted_bugs.py
 
 MINUTES ?= 10
