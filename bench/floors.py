@@ -82,7 +82,7 @@ def memory_server(service: Service, paths: list[str], token: str, folder: Path) 
         server.wait(30)
 
 
-_CHANGE = f"""jsonb_build_object('appointmentId', 'apt_' || md5(:k::text),
+_CHANGE = f"""jsonb_build_object('version', :version::bigint, 'appointmentId', 'apt_' || md5(:k::text),
     'patientId', 'pat_' || lpad(:patient::text, 22, '0'), 'providerId', :provider::integer, 'locationId', {LOCATION},
     'visitTypeId', {VISIT_TYPE}, 'procedureId', {PROCEDURE}, 'startsAt', to_timestamp(:starts * 60.0),
     'endsAt', to_timestamp(:ends * 60.0), 'busyUntil', to_timestamp(:ends * 60.0))"""
@@ -95,9 +95,9 @@ _BOOKING = f"""
 \\set starts :day + {FIRST_BOOKED_MINUTE} + :k / (:providers * {DAYS}) * {MINUTES}
 \\set ends :starts + {MINUTES}
 \\set patient 1 + :k % :patients
-SELECT * FROM challenge_booking(:practice, :version, {_CHANGE}, sha256(:k::text::bytea), 'client', 'book_appointment',
+SELECT * FROM issue_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment',
     sha256('fingerprint'::bytea), now(), now() + interval '10 minutes',
-    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0);
+    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, 0, 0, {_CHANGE});
 SELECT * FROM commit_write(:practice, 'book', {_CHANGE}, 'client', 'book_appointment', :k::text, now(),
     sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
 """

@@ -12,4 +12,4 @@ def test_operations_are_run_in_one_place() -> None:
         for path in SOURCE.rglob("*.py")
         for _ in re.findall(r"(?:operation|OPERATION|\])\.run\(", path.read_text())
     ]
-    assert callers == ["engine/execute.py"]
+    assert callers == ["engine/confirmation.py"]

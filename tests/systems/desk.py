@@ -66,7 +66,7 @@ class Desk:
         checked = await system.check_booking(slot, patient.id, self.now, None)
         assert checked is not None
         change = Book(checked.slot.version, new_appointment_id(), patient.id, booking_of(slot, checked.slot))
-        return await system.perform(change, self.record(intent))
+        return with_reason(await system.perform(change, self.record(intent)))
 
     async def booked(self, patient: Patient, start: int = NINE, service: tuple[int, int] = FOLLOW_UP) -> str:
         outcome = await self.book(patient, start, service)
@@ -97,6 +97,15 @@ class Desk:
             booking_of(slot, checked.slot),
         )
         return await system.perform(change, self.record())
+
+
+def with_reason(outcome: Outcome) -> Outcome:
+    """The outcome of a booking, with a refusal as the engine finds it in what was seen."""
+    if outcome.seen is None:
+        return outcome
+    if not outcome.seen.available:
+        return replace(outcome, kind="slot_unavailable")
+    return replace(outcome, kind="declined", reason="patient_overlap" if outcome.seen.patient_busy else None)
 
 
 def query(service: tuple[int, int] = FOLLOW_UP, **wanted: Any) -> SlotQuery:

@@ -13,7 +13,7 @@ from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import AppointmentFilter
 from tests.support.world import MONDAY, NOW
-from tests.systems.desk import EXAM, FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, ref
+from tests.systems.desk import EXAM, FLU_SHOT, LONG_FOLLOW_UP, NINE, Desk, ref, with_reason
 
 
 async def test_a_booking_takes_the_slot_and_can_be_read(desk: Desk) -> None:
@@ -62,7 +62,7 @@ async def test_a_patient_is_never_in_two_places(desk: Desk) -> None:
     assert checked.patient_busy
     assert checked.slot.available
     change = Book(checked.slot.version, new_appointment_id(), ada.id, booking_of(slot, checked.slot))
-    outcome = await system.perform(change, desk.record())
+    outcome = with_reason(await system.perform(change, desk.record()))
     assert (outcome.kind, outcome.reason) == ("declined", "patient_overlap")
 
 

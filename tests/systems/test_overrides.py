@@ -13,7 +13,7 @@ from frontdesk.operations._booking import booking_of
 from frontdesk.systems.changes import Book, ChangeStatus, Override, Reschedule
 from frontdesk.systems.port import Outcome
 from tests.support.world import World
-from tests.systems.desk import NINE, Desk, intent, ref
+from tests.systems.desk import NINE, Desk, intent, ref, with_reason
 
 SEVEN = NINE - 120
 
@@ -30,7 +30,7 @@ async def override(desk: Desk, patient: Patient, start: int = NINE, *rules: str,
     booking = booking_of(slot, checked.slot)
     given = Override(rules or ("full",), "Emergency")
     change = Book(checked.slot.version, new_appointment_id(), patient.id, booking, override=given)
-    return await system.perform(change, desk.record(None if key is None else intent(key)))
+    return with_reason(await system.perform(change, desk.record(None if key is None else intent(key))))
 
 
 async def lanes(desk: Desk) -> list[int]:

@@ -5,7 +5,7 @@ Idempotency-Key makes it safe to resend. Both are stored as an intent.
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
-from frontdesk.engine.intents import Intents, intent_of_key, intent_of_token, mismatch
+from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import WriteInput
 from frontdesk.systems.port import (
@@ -46,19 +46,13 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One call of a write. `propose` runs the operation, which checks whether the write would succeed now.
-
-    `propose_unchecked` leaves these checks to the statement that commits the proposal. It is tried first: what does not
-    succeed that way is checked, so that the order of refusals is that of the operation.
-    """
+    """One call of a write."""
 
     operation: Operation
     context: Context
     given: WriteInput
     request_id: str
     key: str | None
-    propose: Callable[[], Awaitable[Proposal]]
-    propose_unchecked: Callable[[], Awaitable[Proposal | None]]
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token that the host's user has agreed to
 
@@ -112,78 +106,89 @@ class Writes:
         intent = write.intent
         if intent is None and write.by_agent:
             raise await self.challenge(write)
-        proposal = await write.propose_unchecked() if write.lacking_consent is None else None
-        done = None if proposal is None else await self._perform(write, proposal, intent)
-        if done is not None and done.result is not None:
-            return done.result
-        if intent is None:
-            await self._require_consent(write)
-            return await self._commit(write, None)
-        found = await self.intents.find(write.context.caller, intent.id, write.context.now)
-        valid = found is not None and (found.state != "challenged" or found.expires_at > write.context.now)
-        if write.by_agent and not valid:
-            raise await self.challenge(write)
-        stored = found and found.replayed(intent)
-        if stored:
-            return stored
-        await self._require_consent(write)
-        return await self._commit(write, intent)
-
-    async def _require_consent(self, write: Write) -> None:
-        """Refuses a write whose consent is weaker than its practice demands. The refusal is audited."""
+        if intent is not None and not self._commit_comes_first(write):
+            found = await self._find(write, intent)
+            if found is None and write.by_agent:
+                raise await self.challenge(write)
+            stored = None if found is None else found.replayed(intent)
+            if stored:
+                return stored
         if write.lacking_consent is not None:
             raise await self._refused(write, consent_required(write.lacking_consent))
+        for _ in range(_STALE_ATTEMPTS):
+            try:
+                proposal: Proposal = await run_operation(write.operation, write.context, write.given)
+            except Problem as problem:
+                stored = await self.stored_result(write, intent)  # it may have succeeded before
+                if stored:
+                    return stored
+                await self._refused(write, problem)
+                raise
+            outcome = await self._perform(write, proposal, intent)
+            match outcome.kind:
+                case "stale":
+                    continue
+                case "refused":
+                    await self._refuse(write, proposal, outcome)
+                case "unrecognized" | "expired":
+                    raise await self.challenge(write)
+                case "incomplete" if intent is not None:
+                    # Another call executes the same write: return its result, or try again if it executed nothing.
+                    stored = await self.stored_result(write, intent)
+                    if stored:
+                        return stored
+                case _:
+                    return _answer(outcome, intent)
+        raise SystemUnavailable
 
-    async def _refused(self, write: Write, problem: Problem) -> Problem:
-        entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
-        await self.audit.append(entry, read=False)
-        return problem
+    def _commit_comes_first(self, write: Write) -> bool:
+        """Whether the statement that commits the write can be left to read the intent: nothing is read before it."""
+        return write.operation.checked_at_commit and not write.context.system.remote and write.lacking_consent is None
 
     async def challenge(self, write: Write) -> Challenge:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         context = write.context
-        try:
-            asks = way_of_asking(write.operation, context.caller, write.host)
-        except Problem as problem:
-            raise await self._refused(write, problem) from None
+        asks = await self._way_of_asking(write)
         token = new_token(asks)
         expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
         intent = Intent(intent_of_token(token), write.fingerprint, is_key=False)
-        read_back: Mapping[str, Any] = {}
-        spent, unchecked = None, await write.propose_unchecked() if asks == "token" else None
-        if unchecked is not None:
-            read_back = unchecked.read_back
-            spent = await context.system.challenge(unchecked.change, _challenge_record(write, intent, expires_at))
-        if spent is None:
-            proposal = await self._propose(write, None)
-            assert isinstance(proposal, Proposal)
+        for _ in range(_STALE_ATTEMPTS):
+            try:
+                proposal: Proposal = await run_operation(write.operation, context, write.given)
+            except Problem as problem:
+                await self._refused(write, problem)
+                raise
             # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
             named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
             read_back = {**await _patient_name(context, named), **proposal.read_back}
-            spent = await self.intents.issue(context.caller.practice_id, _challenge_record(write, intent, expires_at))
-        self.audit.seal_soon(context.caller.practice_id)
-        self.on_change(context.caller.practice_id)
-        check_spent(spent, context.caller.patient_limits)
-        return Challenge(asks, token, expires_at, read_back)
-
-    async def _commit(self, write: Write, intent: Intent | None) -> Mapping[str, Any]:
-        for _ in range(_STALE_ATTEMPTS):
-            proposal = await self._propose(write, intent)
-            if not isinstance(proposal, Proposal):
-                return proposal
-            outcome = await self._perform(write, proposal, intent)
-            if outcome.kind == "stale":
-                continue
-            if outcome.kind == "incomplete" and intent is not None:
-                # Another call executes the same write: return its result, or try again if it executed nothing.
-                stored = await self.stored_result(write, intent)
-                if stored:
-                    return stored
-                continue
-            if outcome.kind in ("unrecognized", "expired"):
-                raise await self.challenge(write)
-            return _answer(outcome, intent)
+            outcome = await context.system.challenge(proposal.change, _challenge_record(write, intent, expires_at))
+            if outcome.result is not None:
+                self.audit.seal_soon(context.caller.practice_id)
+                self.on_change(context.caller.practice_id)
+                check_spent(outcome.result, context.caller.patient_limits)
+                return Challenge(asks, token, expires_at, read_back)
+            await self._refuse(write, proposal, outcome)
         raise SystemUnavailable
+
+    async def _way_of_asking(self, write: Write) -> Consent:
+        try:
+            return way_of_asking(write.operation, write.context.caller, write.host)
+        except Problem as problem:
+            await self._refused(write, problem)
+            raise
+
+    async def _refuse(self, write: Write, proposal: Proposal, outcome: Outcome) -> None:
+        """Raises why the booking was refused; returns if that has to be looked for."""
+        if outcome.seen is not None and proposal.refusal is not None:
+            problem = proposal.refusal(outcome.seen)
+            if problem is not None:
+                raise await self._refused(write, problem)
+
+    async def _refused(self, write: Write, problem: Problem) -> Problem:
+        """The refusal, once it is in the audit trail."""
+        entry = audit_entry(write.operation, write.context, problem.code, write.request_id)
+        await self.audit.append(entry, read=False)
+        return problem
 
     async def _perform(self, write: Write, proposal: Proposal, intent: Intent | None) -> Outcome:
         context, caller = write.context, write.context.caller
@@ -205,22 +210,26 @@ class Writes:
             self.on_change(caller.practice_id)
         return outcome
 
-    async def _propose(self, write: Write, intent: Intent | None) -> Proposal | Mapping[str, Any]:
-        """The proposal, or the stored result if the same write has succeeded in the meantime. A refusal is audited."""
-        try:
-            return await write.propose()
-        except Problem as problem:
-            if intent is not None:
-                stored = await self.stored_result(write, intent)
-                if stored:
-                    return stored
-            await self._refused(write, problem)
-            raise
-
-    async def stored_result(self, write: Write, intent: Intent) -> Mapping[str, Any] | None:
+    async def stored_result(self, write: Write, intent: Intent | None) -> Mapping[str, Any] | None:
         """The result of the same write, None if it has not been executed yet."""
-        found = await self.intents.find(write.context.caller, intent.id, write.context.now)
+        if intent is None:
+            return None
+        found = await self._find(write, intent)
+        if found is None and write.by_agent:
+            await self._way_of_asking(write)  # the token is worth nothing, and the call one without it
         return None if found is None else found.replayed(intent)
+
+    async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:
+        """The stored intent. None also for a challenge that has expired."""
+        now = write.context.now
+        found = await self.intents.find(write.context.caller, intent.id, now)
+        return None if found is None or (found.state == "challenged" and found.expires_at <= now) else found
+
+
+async def run_operation(operation: Operation, context: Context, given: Any) -> Any:
+    """The only caller of `Operation.run`. A write may run several times."""
+    context.subjects.clear()
+    return await operation.run(context, given)
 
 
 def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> ChallengeRecord:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -23,12 +22,12 @@ from frontdesk.domain.local_time import local_date, minute_of
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
 from frontdesk.engine.arguments import Arguments, read
-from frontdesk.engine.confirmation import Write, Writes, audit_entry
+from frontdesk.engine.confirmation import Write, Writes, audit_entry, run_operation
 from frontdesk.engine.intents import key_faults
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.engine.turns import Turns
 from frontdesk.feature import Services
-from frontdesk.operations import Context, Operation, Proposal, SlotJson, supported
+from frontdesk.operations import Context, Operation, SlotJson, supported
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
@@ -167,24 +166,12 @@ class Engine:
         today = await _today(context) if operation.input.needs_today else None
         given = _read(call, caller, today)
         if operation.kind == "write":
-            propose = partial(_run, operation, context, given)
-            propose_unchecked = partial(_run_unchecked, operation, context, given)
-            write = Write(
-                operation,
-                context,
-                given,
-                call.request_id,
-                call.idempotency_key,
-                propose,
-                propose_unchecked,
-                call.host,
-                call.agreed,
-            )
+            write = Write(operation, context, given, call.request_id, call.idempotency_key, call.host, call.agreed)
             body = await self.writes.execute(write)
         elif operation.reads_phi:
             body = await self._audited_read(call, context, given)
         else:
-            body = await _run(operation, context, given)
+            body = await run_operation(operation, context, given)
         answer = Answer(operation.success, orjson.dumps(body))
         if key is not None and system.versions is not None:
             self.answers.store(caller, operation, key, answer, system.versions, stamp)
@@ -207,7 +194,7 @@ class Engine:
         """
         outcome = "internal"
         try:
-            body: Mapping[str, Any] = await _run(call.operation, context, given)
+            body: Mapping[str, Any] = await run_operation(call.operation, context, given)
             outcome = "executed"
         except Problem as problem:
             outcome = problem.code
@@ -242,16 +229,3 @@ async def _today(context: Context) -> date:
     """Today's date at the practice."""
     practice = (await context.system.directory()).practice
     return local_date(minute_of(context.now), practice.time_zone)
-
-
-async def _run(operation: Operation, context: Context, given: Any) -> Any:
-    """The only caller of `Operation.run`."""
-    context.subjects.clear()
-    return await operation.run(context, given)
-
-
-async def _run_unchecked(operation: Operation, context: Context, given: Any) -> Proposal | None:
-    if operation.run_unchecked is None:
-        return None
-    context.subjects.clear()
-    return await operation.run_unchecked(context, given)

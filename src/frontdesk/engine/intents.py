@@ -12,7 +12,7 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
-from frontdesk.systems.port import ChallengeRecord, Intent, SystemUnavailable
+from frontdesk.systems.port import Intent, SystemUnavailable
 
 LONGEST_KEY = 255
 _PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first
@@ -64,24 +64,6 @@ def mismatch(intent: Intent | None) -> Problem:
 @dataclass(frozen=True, slots=True)
 class Intents:
     database: Database
-
-    async def issue(self, practice_id: int, record: ChallengeRecord) -> Any:
-        """Stores a challenge. Returns what the patient budget has been charged."""
-        return await self.database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-            practice_id,
-            record.intent.id,
-            record.actor,
-            record.operation,
-            record.intent.fingerprint,
-            record.now,
-            record.expires_at,
-            record.expires_at,
-            record.subjects,
-            record.request_id,
-            record.patients_per_hour,
-            record.patients_per_day,
-        )
 
     async def find(self, caller: Caller, intent_id: bytes, now: datetime) -> StoredIntent | None:
         """The stored intent, None if it is unknown, another client's or expired. Waits while it is being executed."""

@@ -1,9 +1,8 @@
 """Wraps a scheduling system for a client: counts its matches, and hides patients it does not know where that is set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.match_attempts import MatchAttempts
@@ -121,7 +120,7 @@ class _Wrapped:
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         return await self._system.perform(change, record)
 
-    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:
         return await self._system.challenge(change, record)
 
 

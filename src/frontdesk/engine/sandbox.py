@@ -97,8 +97,7 @@ class SimulatingWrites(Writes):
 
     async def execute(self, write: Write) -> Mapping[str, Any]:
         if self.code == "confirmation_required":
-            intent = write.intent
-            stored = None if intent is None else await self.stored_result(write, intent)
+            stored = await self.stored_result(write, write.intent)
             if stored:
                 return stored
             challenge = await self.challenge(write)
@@ -120,7 +119,7 @@ def _simulated_operation(call: Call) -> Operation:
     async def refuse(context: Context, _given: Any) -> NoReturn:
         raise _judgement(code, context)
 
-    return replace(operation, run=refuse, run_unchecked=None)
+    return replace(operation, run=refuse, checked_at_commit=False)
 
 
 def _judgement(code: str, context: Context) -> Exception:

@@ -21,26 +21,27 @@ async def bookable(
     patient_id: str,
     moved: Appointment | None = None,
     hold_id: str | None = None,
-) -> tuple[SlotRef, BookingCheck]:
+) -> tuple[SlotRef, SlotState]:
     """The slot and its current state. Raises Problem if the patient cannot have it, or `moved` cannot be moved now."""
-    system, now = context.system, context.now
-    checked = None if slot is None else await system.check_booking(slot, patient_id, now, moved, hold_id)
-    if checked is not None and checked.patient_seen is None:
-        raise Problem("not_found", "There is no such patient.")
+    checked = None
+    if slot is not None:
+        checked = await context.system.check_booking(slot, patient_id, context.now, moved, hold_id)
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
-    if moved is not None:
-        require_state(moved, RESCHEDULABLE, now, only_upcoming=True)
+    if moved is not None and checked.patient_seen is not None:
+        require_state(moved, RESCHEDULABLE, context.now, only_upcoming=True)
     refused = booking_refusal(slot, checked)
     if refused is not None:
         raise refused
-    return slot, checked
+    return slot, checked.slot
 
 
 def booking_refusal(slot: SlotRef, checked: BookingCheck) -> Problem | None:
-    """Why a patient who exists cannot have the slot now; None: the patient can."""
+    """Why the patient cannot have the slot now: the first reason in the contract's order. None: the patient can."""
+    if checked.patient_seen is None:
+        return Problem("not_found", "There is no such patient.")
     provider = checked.slot.directory.providers[slot.provider_id]
-    for broken in patient_rules(provider, checked.slot.visit_type, seen=bool(checked.patient_seen)):
+    for broken in patient_rules(provider, checked.slot.visit_type, seen=checked.patient_seen):
         return declined(broken.text)
     if not checked.slot.available:
         return Problem("slot_unavailable")

@@ -8,13 +8,14 @@ from typing import Any, Literal, NamedTuple
 from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.cursors import Cursors
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.feature import Services
 from frontdesk.operations._fields import Input
 from frontdesk.operations._records import Record
 from frontdesk.operations._slot_json import SlotJson
 from frontdesk.systems.changes import Change
-from frontdesk.systems.port import Capability, SchedulingSystem
+from frontdesk.systems.port import BookingSeen, Capability, SchedulingSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A write that would succeed now: what to read aloud, and the change that the engine commits."""
+    """A write: what to read aloud, and the change that the engine commits."""
 
     read_back: Mapping[str, Any]
     change: Change
     patient_id: str | None = None  # the patient whose name a challenge adds to the read-back
+    refusal: Callable[[BookingSeen], Problem | None] | None = None
+    """Why a booking was refused by a statement that saw this; None: `run` has to look again."""
 
 
 class Group(NamedTuple):
@@ -77,8 +80,7 @@ class Operation:
     input: type[Input]
     output: type[Record]
     run: Callable[[Context, Any], Awaitable[Any]]
-    run_unchecked: Callable[[Context, Any], Awaitable[Proposal | None]] | None = None
-    """A proposal that leaves checks to the statement that commits it; None where `run` has to decide."""
+    checked_at_commit: bool = False  # `run` need not read the calendar: the statement that commits it does
     needs: Capability | None = None  # None: every scheduling system can do it
     errors: tuple[str, ...] = ()  # codes in addition to those of every operation of its kind
     reads_phi: bool = False

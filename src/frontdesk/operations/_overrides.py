@@ -18,7 +18,7 @@ from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, Record, visit_read_back, visit_times
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Book, Override, Reschedule
-from frontdesk.systems.port import Capability, OverrideCheck, SchedulingSystem
+from frontdesk.systems.port import BookingSeen, Capability, OverrideCheck, SchedulingSystem
 
 
 class Request(WriteInput):
@@ -78,7 +78,13 @@ async def _book(context: Context, given: BookRequest) -> Proposal:
         override=_override(given, checked.broken),
     )
     read_back = {"patientId": given.patient_id, **visit_read_back(slot, checked.slot.directory)}
-    return Proposal(read_back | _said(given, checked.broken), change, given.patient_id)
+    return Proposal(read_back | _shown(given, checked.broken), change, given.patient_id, _refusal)
+
+
+def _refusal(seen: BookingSeen) -> Problem | None:
+    if seen.patient_busy:
+        return declined(PATIENT_OVERLAP)
+    return None if seen.available else Problem("slot_unavailable")
 
 
 async def _move(context: Context, given: MoveRequest) -> Proposal:
@@ -101,7 +107,7 @@ async def _move(context: Context, given: MoveRequest) -> Proposal:
         "rescheduledFrom": visit_times(appointment, directory)["start"],
         **visit_read_back(slot, directory),
     }
-    return Proposal(read_back | _said(given, checked.broken), change, appointment.patient_id)
+    return Proposal(read_back | _shown(given, checked.broken), change, appointment.patient_id)
 
 
 def _override(given: Request, broken: Sequence[BrokenRule]) -> Override | None:
@@ -113,7 +119,7 @@ def _override(given: Request, broken: Sequence[BrokenRule]) -> Override | None:
     return Override(tuple(each.rule for each in broken), given.reason) if broken else None
 
 
-def _said(given: Request, broken: Sequence[BrokenRule]) -> dict[str, Any]:
+def _shown(given: Request, broken: Sequence[BrokenRule]) -> dict[str, Any]:
     return {"brokenRules": [each.text for each in broken], "reason": given.reason}
 
 

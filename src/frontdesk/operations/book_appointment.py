@@ -1,17 +1,25 @@
 from dataclasses import replace
+from functools import partial
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import HOLD_ENDED, Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
-from frontdesk.operations._booking import bookable, booking_of, own_hold, required_of_patient, slot_of
+from frontdesk.operations._booking import (
+    bookable,
+    booking_of,
+    booking_refusal,
+    own_hold,
+    required_of_patient,
+    slot_of,
+)
 from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
 from frontdesk.operations._lookups import existing_patient
 from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
-from frontdesk.systems.port import Capability, SlotState
+from frontdesk.systems.port import BookingCheck, BookingSeen, Capability, SlotState
 
 
 class Request(WriteInput):
@@ -32,16 +40,7 @@ async def run(context: Context, given: Request) -> Proposal:
     """Books an open slot for a patient. Call get_slot first. The first call only proposes: read provider, location,
     weekday and local time from the readBack aloud, and after a clear yes call again with the same arguments plus
     confirmationToken. On slot_unavailable search again; never book another slot without asking."""
-    return await _checked(context, given.patient_id, given.slot_id, context.slot_ids.decode(given.slot_id))
-
-
-async def run_unchecked(context: Context, given: Request) -> Proposal | None:
-    slot = context.slot_ids.decode(given.slot_id)
-    state = None if slot is None else await context.system.slot_by_hours(slot, context.now)
-    if slot is None or state is None or not state.available or not PATIENT_ID.match(given.patient_id):
-        return None
-    context.subjects.append(given.patient_id)
-    return _proposal(given.patient_id, given.slot_id, slot, state, unchecked=True)
+    return await _propose(context, given.patient_id, given.slot_id, context.slot_ids.decode(given.slot_id))
 
 
 async def run_held(context: Context, given: HeldRequest) -> Proposal:
@@ -51,39 +50,34 @@ async def run_held(context: Context, given: HeldRequest) -> Proposal:
         await existing_patient(context, given.patient_id)
         raise Problem("slot_unavailable", HOLD_ENDED)
     slot = slot_of(hold)
-    return await _checked(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
+    return await _propose(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
 
 
-async def _checked(
+async def _propose(
     context: Context, patient_id: str, slot_id: str, slot: SlotRef | None, hold_id: str | None = None
 ) -> Proposal:
+    """Reads the calendar only for a slot that is not offered as far as the directory in memory tells."""
     if not PATIENT_ID.match(patient_id):
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(patient_id)
-    slot, checked = await bookable(context, slot, patient_id, hold_id=hold_id)
-    return _proposal(patient_id, slot_id, slot, checked.slot, hold_id=hold_id)
-
-
-def _proposal(
-    patient_id: str,
-    slot_id: str,
-    slot: SlotRef,
-    state: SlotState,
-    *,
-    unchecked: bool = False,
-    hold_id: str | None = None,
-) -> Proposal:
+    state = None if slot is None else await context.system.slot_by_hours(slot, context.now)
+    if slot is None or state is None or not state.available:
+        slot, state = await bookable(context, slot, patient_id, hold_id=hold_id)
     change = Book(
         state.version,
         new_appointment_id(),
         patient_id,
         booking_of(slot, state),
         required_of_patient(slot, state),
-        unchecked,
         hold_id,
     )
-    read_back = visit_read_back(slot, state.directory)
-    return Proposal({"patientId": patient_id, "slotId": slot_id, **read_back}, change)
+    read_back = {"patientId": patient_id, "slotId": slot_id, **visit_read_back(slot, state.directory)}
+    return Proposal(read_back, change, refusal=partial(_refusal, slot, state))
+
+
+def _refusal(slot: SlotRef, state: SlotState, seen: BookingSeen) -> Problem | None:
+    state = replace(state, available=seen.available)
+    return booking_refusal(slot, BookingCheck(state, seen.patient_seen, seen.patient_busy))
 
 
 OPERATION = Operation(
@@ -100,7 +94,7 @@ OPERATION = Operation(
     input=Request,
     output=Output,
     run=run,
-    run_unchecked=run_unchecked,
+    checked_at_commit=True,
     errors=("not_found", "slot_unavailable"),
     example={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID},
     example_answer={"appointmentId": examples.APPOINTMENT_ID},
@@ -108,4 +102,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose clients may hold a time before they book it.
-BOOK_HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, run_unchecked=None)
+BOOK_HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, checked_at_commit=False)

@@ -40,15 +40,15 @@ async def run(context: Context, given: Request) -> Proposal:
             starts_at=appointment.starts_at,
         )
     else:
-        slot, checked = await bookable(context, slot, appointment.patient_id, moved=appointment)
-        directory = checked.slot.directory
+        slot, state = await bookable(context, slot, appointment.patient_id, moved=appointment)
+        directory = state.directory
         change = Reschedule(
-            checked.slot.version,
+            state.version,
             appointment.id,
             appointment.patient_id,
             from_provider_id=appointment.provider_id,
             from_states=RESCHEDULABLE,
-            booking=booking_of(slot, checked.slot),
+            booking=booking_of(slot, state),
         )
     read_back = {
         "appointmentId": appointment.id,

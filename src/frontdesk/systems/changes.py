@@ -43,7 +43,6 @@ class Book:
     patient_id: str
     booking: Booking
     patient_seen: bool | None = None  # what the visit type requires of the patient; None: either
-    unchecked: bool = False  # against appointments and the patient: what would be refused is stale
     hold_id: str | None = None  # the client's hold of this time, which the booking ends
     override: Override | None = None
 

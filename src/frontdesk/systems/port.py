@@ -209,8 +209,18 @@ class ChallengeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class BookingSeen:
+    """What the statement that refused a booking saw. `patient_seen` is None if there is no such patient."""
+
+    available: bool
+    patient_seen: bool | None
+    patient_busy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a write. Only `executed`, `unchanged` and `replayed` have a result."""
+    """The outcome of a write or its challenge. `executed`, `unchanged` and `replayed` have a result, `challenged` the
+    budget of patients that it exceeds, `refused` what was seen."""
 
     kind: Literal[
         "executed",
@@ -224,9 +234,12 @@ class Outcome:
         "expired",
         "stale",
         "incomplete",
+        "refused",
+        "challenged",
     ]
     reason: str | None = None
     result: Mapping[str, Any] | None = None
+    seen: BookingSeen | None = None
 
 
 class Versions(NamedTuple):
@@ -287,7 +300,8 @@ class SchedulingSystem(Protocol):
         ...
 
     async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        """The slot whether it is taken or not. None if the system has to be asked."""
+        """The slot whether it is taken or not. None if the practice does not have it, or the calendar has to be read
+        first."""
         ...
 
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
@@ -327,9 +341,8 @@ class SchedulingSystem(Protocol):
         """Executes a change exactly once. Raises SystemUnavailable only if nothing was executed."""
         ...
 
-    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
-        """Stores the challenge of an unchecked booking if it would succeed now, and returns the budget that it exceeds.
-        None if it would not. Only for systems with `slot_by_hours`."""
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:
+        """Stores a challenge, of a booking only if it would succeed now."""
         ...
 
 

@@ -7,22 +7,37 @@ BEGIN
     RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
 END $$;
 
--- Stores a challenge, unless its read-back discloses more patients than the client may read. Safe to repeat.
+-- Stores a challenge, unless its read-back discloses more patients than the client may read, or it is of a booking that
+-- would not succeed now. p_booking is a booking for the native calendar, null for other writes. Outcomes: 'challenged', and
+-- 'stale' and 'refused' as change_book has them. Safe to repeat.
 CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
-    p_expires timestamptz, p_keep_until timestamptz, p_subjects text[], p_request_id text, p_per_hour integer,
-    p_per_day integer, OUT exceeded text, OUT seconds integer
+    p_expires timestamptz, p_subjects text[], p_request_id text, p_per_hour integer, p_per_day integer, p_booking jsonb,
+    OUT outcome text, OUT result jsonb, OUT exceeded text, OUT seconds integer
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    spent record;
+    failed change_outcome;
+    spent  record;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    -- First: a repeated call waits here for one that still runs.
+    outcome := 'challenged';
+    IF p_booking IS NOT NULL THEN
+        failed := failure_of_booking(p_practice, p_booking, p_now);
+        IF failed.outcome IS NOT NULL THEN
+            PERFORM FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
+            IF NOT FOUND THEN  -- else a repeated call has issued it before the time was taken
+                outcome := failed.outcome;
+                result := failed.result;
+            END IF;
+            RETURN;
+        END IF;
+    END IF;
+    -- Before anything is counted: a repeated call waits here for one that still runs.
     INSERT INTO intent (
         practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
     ) VALUES (
-        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_keep_until
+        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_expires
     ) ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN;

@@ -35,7 +35,7 @@ BEGIN
        AND is_full_by_override(p_practice, p_provider, p_capacity, p_from, p_to, p_except, p_now) THEN
         RETURN NULL;
     END IF;
-    FOR v_lane IN 1..p_capacity LOOP
+    FOR v_lane IN 1..coalesce(p_capacity, 0) LOOP  -- null: there is no such provider
         IF v_lane <> ALL (v_taken) THEN
             RETURN v_lane;
         END IF;
@@ -52,11 +52,15 @@ BEGIN
     RETURN FOUND;
 END $$;
 
+-- 'refused' comes with what was seen, from which the caller finds the reason; 'stale' with the version of the directory now.
 CREATE OR REPLACE FUNCTION change_book(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
 RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     v_capacity   integer;
+    v_seen       boolean;
+    v_version    bigint;
+    v_busy       boolean;
     v_lane       integer;
     v_starts     timestamptz := (c ->> 'startsAt')::timestamptz;
     v_ends       timestamptz := (c ->> 'endsAt')::timestamptz;
@@ -67,25 +71,25 @@ DECLARE
     v_hold       text := c ->> 'holdId';
     v_broken     text[];
 BEGIN
-    SELECT capacity INTO v_capacity FROM provider
-    WHERE practice_id = p_practice AND provider_id = v_provider FOR NO KEY UPDATE;
-    PERFORM FROM patient
-    WHERE practice_id = p_practice AND patient_id = v_patient
-      AND seen = coalesce((c ->> 'patientSeen')::boolean, seen)
-    FOR NO KEY UPDATE;
-    IF NOT FOUND OR directory_has_changed(p_practice, c) THEN
-        RETURN ('stale', NULL, NULL, '{}', NULL, NULL)::change_outcome;
+    SELECT v.capacity INTO v_capacity FROM provider v
+    WHERE v.practice_id = p_practice AND v.provider_id = v_provider FOR NO KEY UPDATE;
+    SELECT t.seen INTO v_seen FROM patient t
+    WHERE t.practice_id = p_practice AND t.patient_id = v_patient FOR NO KEY UPDATE;
+    SELECT p.version INTO v_version FROM practice p WHERE p.practice_id = p_practice;
+    IF v_version <> (c ->> 'version')::bigint THEN
+        RETURN ('stale', NULL, jsonb_build_object('version', v_version), '{}', NULL, NULL)::change_outcome;
     END IF;
-    IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN
-        RETURN ('declined', 'patient_overlap', NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
-    END IF;
+    v_busy := patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL);
     v_lane := open_lane(p_practice, v_provider, v_capacity, v_starts, v_busy_until, v_hold, p_now);
     v_broken := rules_broken(c, v_lane);
     IF 'full' = ANY (v_broken) OR v_lane IS NOT NULL AND cardinality(v_broken) > 0 THEN
         v_lane := override_lane(p_practice, v_provider, v_starts, v_busy_until, NULL);
     END IF;
-    IF v_lane IS NULL OR (v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now)) THEN
-        RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+    IF is_refused(c, v_seen, v_busy, v_lane) THEN
+        RETURN ('refused', NULL, booking_seen(v_seen, v_busy, v_lane), '{}', NULL, NULL)::change_outcome;
+    END IF;
+    IF v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now) THEN
+        RETURN ('refused', NULL, booking_seen(v_seen, v_busy, NULL), '{}', NULL, NULL)::change_outcome;
     END IF;
     INSERT INTO appointment (
         practice_id, appointment_id, patient_id, provider_id, location_id, visit_type_id, procedure_id, lane,
@@ -100,50 +104,48 @@ BEGIN
     RETURN ('executed', NULL, jsonb_build_object('appointmentId', v_id), ARRAY[v_id, v_patient], 'appointment.booked',
             jsonb_build_object('appointmentId', v_id, 'patientId', v_patient))::change_outcome;
 EXCEPTION WHEN exclusion_violation THEN  -- a writer that does not lock providers was faster
-    RETURN ('slot_unavailable', NULL, NULL, ARRAY[v_patient], NULL, NULL)::change_outcome;
+    RETURN ('refused', NULL, booking_seen(v_seen, v_busy, NULL), '{}', NULL, NULL)::change_outcome;
 END $$;
 
--- Stores the challenge of a booking that the caller has compared with the directory of this version only, if it would
--- succeed now. Safe to repeat.
-CREATE OR REPLACE FUNCTION challenge_booking(
-    p_practice bigint, p_version bigint, c jsonb, p_intent bytea, p_client text, p_operation text,
-    p_fingerprint bytea, p_now timestamptz, p_expires timestamptz, p_subjects text[], p_request_id text,
-    p_per_hour integer, p_per_day integer, OUT issued boolean, OUT exceeded text, OUT seconds integer
-)
+-- Whether a booking is refused. p_seen, whether the practice has seen the patient, is null if there is no such patient.
+CREATE OR REPLACE FUNCTION is_refused(c jsonb, p_seen boolean, p_busy boolean, p_lane integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_seen IS NULL OR p_seen <> coalesce((c ->> 'patientSeen')::boolean, p_seen) OR p_busy OR p_lane IS NULL
+$$;
+
+CREATE OR REPLACE FUNCTION booking_seen(p_seen boolean, p_busy boolean, p_lane integer) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_build_object('patientSeen', p_seen, 'patientBusy', p_busy, 'available', p_lane IS NOT NULL)
+$$;
+
+-- The outcome of a booking that would not succeed now; null if it would.
+CREATE OR REPLACE FUNCTION failure_of_booking(p_practice bigint, c jsonb, p_now timestamptz) RETURNS change_outcome
 LANGUAGE plpgsql AS $$
 DECLARE
     v_starts   timestamptz := (c ->> 'startsAt')::timestamptz;
     v_provider integer := (c ->> 'providerId')::integer;
     v_patient  text := c ->> 'patientId';
     v_capacity integer;
-    spent      record;
+    v_seen     boolean;
+    v_version  bigint;
+    v_busy     boolean;
+    v_lane     integer;
 BEGIN
-    PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     SELECT v.capacity INTO v_capacity FROM provider v
     WHERE v.practice_id = p_practice AND v.provider_id = v_provider;
-    IF FOUND THEN
-        PERFORM FROM patient t
-        WHERE t.practice_id = p_practice AND t.patient_id = v_patient
-          AND t.seen = coalesce((c ->> 'patientSeen')::boolean, t.seen);
+    SELECT t.seen INTO v_seen FROM patient t WHERE t.practice_id = p_practice AND t.patient_id = v_patient;
+    -- Last: the provider is then not of a later version.
+    SELECT p.version INTO v_version FROM practice p WHERE p.practice_id = p_practice;
+    IF v_version <> (c ->> 'version')::bigint THEN
+        RETURN ('stale', NULL, jsonb_build_object('version', v_version), '{}', NULL, NULL)::change_outcome;
     END IF;
-    IF FOUND THEN  -- last: the provider is then not of a later version
-        PERFORM FROM practice p WHERE p.practice_id = p_practice AND p.version = p_version;
+    v_busy := patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL);
+    v_lane := open_lane(
+        p_practice, v_provider, v_capacity, v_starts, (c ->> 'busyUntil')::timestamptz, c ->> 'holdId', p_now);
+    IF is_refused(c, v_seen, v_busy, v_lane) THEN
+        RETURN ('refused', NULL, booking_seen(v_seen, v_busy, v_lane), '{}', NULL, NULL)::change_outcome;
     END IF;
-    IF FOUND THEN
-        issued := open_lane(
-            p_practice, v_provider, v_capacity, v_starts, (c ->> 'busyUntil')::timestamptz, NULL, p_now) > 0
-            AND NOT patient_is_busy(p_practice, v_patient, v_starts, (c ->> 'endsAt')::timestamptz, NULL);
-    END IF;
-    IF issued THEN
-        spent := issue_challenge(
-            p_practice, p_intent, p_client, p_operation, p_fingerprint, p_now, p_expires, p_expires, p_subjects,
-            p_request_id, p_per_hour, p_per_day);
-        exceeded := spent.exceeded;
-        seconds := spent.seconds;
-    ELSE  -- a repeated call may have been issued before the time was taken
-        PERFORM FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
-        issued := FOUND;
-    END IF;
+    RETURN NULL;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_reschedule(p_practice bigint, c jsonb, p_actor text, p_now timestamptz)
@@ -233,7 +235,7 @@ END $$;
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
 -- consent, if somebody was asked, and the trace, if the call is traced. Outcomes in addition to those of the change: 'replayed'
 -- (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed
--- since the caller looked, or the caller has not looked yet: look).
+-- since the caller looked: look again). The caller records a booking that is 'refused'.
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_change text, p_data jsonb, p_actor text, p_operation text, p_request_id text,
     p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea, p_keep_until timestamptz
@@ -280,9 +282,6 @@ BEGIN
         WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
     END;
 
-    IF done.outcome <> 'executed' AND (p_data ->> 'unchecked')::boolean THEN
-        done.outcome := 'stale';
-    END IF;
     IF done.outcome IN ('executed', 'unchanged') THEN
         IF done.event IS NOT NULL THEN
             PERFORM add_event(p_practice, done.event, done.subject, p_data, p_now);
@@ -292,7 +291,7 @@ BEGIN
     ELSIF p_is_key THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
-    IF done.outcome <> 'stale' THEN
+    IF done.outcome NOT IN ('stale', 'refused') THEN
         PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation,
             CASE done.outcome WHEN 'declined' THEN 'validation' ELSE done.outcome END,
             done.subjects, p_request_id,

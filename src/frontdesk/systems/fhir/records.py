@@ -14,9 +14,10 @@ import orjson
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.rows import from_row
+from frontdesk.systems.challenges import issue_challenge
 from frontdesk.systems.changes import RecordChange
 from frontdesk.systems.fhir.resources.appointments import Facts
-from frontdesk.systems.port import ListingStart, SystemUnavailable, WriteRecord
+from frontdesk.systems.port import ChallengeRecord, ListingStart, SystemUnavailable, WriteRecord
 
 _MOST_TAKEN = 4
 
@@ -75,6 +76,9 @@ class Records:
         # Safe to repeat: existing ids stay.
         rows = await self._fetch("SELECT * FROM upstream_ids($1, $2, $3)", wanted, candidates)
         return {row["reference"]: _record(row) for row in rows}
+
+    async def issue_challenge(self, record: ChallengeRecord) -> Any:
+        return await issue_challenge(self._database, self.practice_id, record)
 
     async def find(self, local: str | int) -> KnownRecord | None:
         """A record by our id, or by a patient's number."""

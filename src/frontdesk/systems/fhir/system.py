@@ -222,8 +222,8 @@ class FhirSystem:
             return Outcome(outcome, None, result)  # type: ignore[arg-type]
         return await self._carry_out(write, replace(asked, is_resent=outcome == "begun again"), record)
 
-    async def challenge(self, change: Change, record: ChallengeRecord) -> None:
-        """The server stores no challenges."""
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:  # noqa: ARG002
+        return Outcome("challenged", None, await self._upstream.records.issue_challenge(record))
 
     async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)

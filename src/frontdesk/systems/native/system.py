@@ -1,6 +1,6 @@
 """Implements the port for a practice with the native calendar."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -18,7 +18,8 @@ from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.store.rows import from_row
-from frontdesk.systems.changes import Change, CreatePatient, UpdatePatient
+from frontdesk.systems.challenges import issue_challenge
+from frontdesk.systems.changes import Book, Change, CreatePatient, UpdatePatient
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.changes import as_json
 from frontdesk.systems.native.slots import NativeCalendar, NativeSlots
@@ -28,6 +29,7 @@ from frontdesk.systems.port import (
     AppointmentPage,
     AppointmentPosition,
     BookingCheck,
+    BookingSeen,
     Capability,
     ChallengeRecord,
     FoundSlots,
@@ -259,26 +261,25 @@ class NativeSystem:
                 if intent is None or attempt == _WRITE_ATTEMPTS:
                     raise
         assert row is not None
-        return Outcome(row["outcome"], row["reason"], None if row["result"] is None else orjson.loads(row["result"]))
+        return self._outcome(row["outcome"], row["reason"], row["result"])
 
-    async def challenge(self, change: Change, record: ChallengeRecord) -> Mapping[str, Any] | None:
-        [row] = await self._fetch(
-            "SELECT * FROM challenge_booking($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            self._practice_id,
-            change.version,
-            as_json(change, None),
-            record.intent.id,
-            record.actor,
-            record.operation,
-            record.intent.fingerprint,
-            record.now,
-            record.expires_at,
-            record.subjects,
-            record.request_id,
-            record.patients_per_hour,
-            record.patients_per_day,
-        )
-        return row if row["issued"] else None
+    async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:
+        booking = as_json(change, None) if isinstance(change, Book) else None
+        row = await issue_challenge(self._database, self._practice_id, record, booking)
+        if row["outcome"] == "challenged":
+            return Outcome("challenged", None, row)
+        return self._outcome(row["outcome"], None, row["result"])
+
+    def _outcome(self, kind: Any, reason: str | None, result: str | None) -> Outcome:
+        found = None if result is None else orjson.loads(result)
+        if kind == "refused" and found is not None:
+            seen = BookingSeen(found["available"], found["patientSeen"], found["patientBusy"])
+            return Outcome(kind, reason, seen=seen)
+        if kind == "stale":
+            if found is not None:
+                self._known_version = found["version"]
+            return Outcome(kind, reason)
+        return Outcome(kind, reason, found)
 
     async def _stored(self, version: int) -> StoredDirectory:
         return await self._calendar.directories.at(self._practice_id, version)

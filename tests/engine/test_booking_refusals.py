@@ -1,4 +1,4 @@
-"""A booking that the committing statement checks gets the refusals of one that is checked first."""
+"""A booking that only the committing statement checks gets the refusals of one that is checked first."""
 
 from typing import Any
 
@@ -100,23 +100,64 @@ async def test_a_slot_that_was_taken_meanwhile_is_refused_at_the_confirmation(wo
 
 
 @pytest.mark.parametrize(
-    ("given", "newer", "issued"),
-    [({}, 0, True), ({}, 1, False), ({"providerId": 999}, 0, False), ({"patientId": "pat_" + "0" * 22}, 0, False)],
-    ids=["as looked up", "another version", "unknown provider", "unknown patient"],
+    ("given", "newer", "outcome"),
+    [
+        ({}, 0, "challenged"),
+        ({}, 1, "stale"),
+        ({"providerId": 999}, 0, "refused"),
+        ({"patientId": "pat_" + "0" * 22}, 0, "refused"),
+        ({"patientSeen": False}, 0, "refused"),
+    ],
+    ids=["as looked up", "another version", "unknown provider", "unknown patient", "a patient of another kind"],
 )
-async def test_a_challenge_is_stored_only_for_what_the_directory_has(
-    world: World, given: dict[str, Any], newer: int, issued: bool
+async def test_a_challenge_is_stored_only_for_what_would_succeed(
+    world: World, given: dict[str, Any], newer: int, outcome: str
 ) -> None:
     ada = await patient_id(await world.client())
     practice = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
     async with world.database.transaction(practice) as connection:
         current = await connection.fetchval("SELECT version FROM practice WHERE practice_id = $1", practice)
         times = {"startsAt": "2030-01-07T15:00Z", "endsAt": "2030-01-07T15:15Z", "busyUntil": "2030-01-07T15:15Z"}
-        booking = {"patientId": ada, "providerId": 10, **times, **given}
-        stored = await connection.fetchrow(
-            "SELECT * FROM challenge_booking($1, $2, $3, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', 0, 0)",
+        booking = {"version": current + newer, "patientId": ada, "providerId": 10, **times, **given}
+        row = await connection.fetchrow(
+            "SELECT * FROM issue_challenge($1, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', 0, 0, $2)",
             practice,
-            current + newer,
             orjson.dumps(booking).decode(),
         )
-    assert bool(stored["issued"]) is issued
+        assert await connection.fetchval("SELECT count(*) FROM intent") == (outcome == "challenged")
+    assert row["outcome"] == outcome
+
+
+async def test_a_refused_booking_costs_one_statement_and_its_record(world: World) -> None:
+    agent, integration = await world.client(), await world.client(grant="integration")
+    ada, jose = await patient_id(agent), await patient_id(agent, "José")
+    taken, closing = [each["id"] for each in (await slots(agent))[:2]]
+    await book(agent)
+    token = (await agent.post("/api/appointments", json={"patientId": jose, "slotId": closing})).json()
+    body = {"patientId": jose, "slotId": closing, "confirmationToken": token["confirmationToken"]}
+    assert (await integration.post("/api/appointments", json={"patientId": ada, "slotId": closing})).status_code == 201
+
+    async def cost(client: httpx.AsyncClient, **sent: str) -> int:
+        before = world.database.statements
+        answer = await client.post("/api/appointments", json=sent)
+        assert answer.json()["code"] == "slot_unavailable", answer.text
+        return world.database.statements - before
+
+    assert await cost(agent, patientId=jose, slotId=taken) == 2
+    assert await cost(agent, **body) == 2
+    assert await cost(integration, patientId=jose, slotId=taken) == 2
+    closed = PRACTICE.replace("SLUG", "harbor").replace('from: "09:00", to: "12:00"', 'from: "11:00", to: "12:00"')
+    await world.import_file(closed)
+    await slots(agent)  # reads the new directory
+    assert await cost(agent, patientId=jose, slotId=taken) == 2, "the look at a slot outside hours, and the record"
+
+
+async def test_a_directory_that_has_changed_costs_a_booking_its_load_and_one_more_statement(world: World) -> None:
+    agent = await world.client()
+    body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
+    practice = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'harbor'")
+    async with world.database.transaction(practice) as connection:
+        await connection.execute("UPDATE practice SET version = version + 1 WHERE practice_id = $1", practice)
+    before = world.database.statements
+    assert (await agent.post("/api/appointments", json=body)).status_code == 428
+    assert world.database.statements - before == 3
