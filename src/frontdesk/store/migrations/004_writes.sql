@@ -11,7 +11,6 @@ CREATE TABLE intent (
     agreed          boolean NOT NULL DEFAULT false,  -- the user of the host said yes while their call waits
     executing_until timestamptz,  -- when the lease ends; null while executing: only the other system knows the outcome
     result          jsonb,
-    withheld        jsonb CHECK (withheld IS NULL OR state = 'executing'),  -- the result, in a simulation of its loss
     created_at      timestamptz NOT NULL,
     expires_at      timestamptz NOT NULL,  -- after this a challenge can no longer be confirmed
     keep_until      timestamptz NOT NULL,  -- after this the row may be removed
