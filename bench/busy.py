@@ -22,7 +22,7 @@ from reads import CONNECTIONS, THIRD, against, measured, on_several_processes, s
 from service import Service, exchange
 
 _SEARCHES_PER_BOOKING = 20
-_MOST_COLD = 8000  # searches a second
+_MAX_COLD_SEARCHES = 8000  # searches a second
 _FLOOR, _ASKED, _SHOWN = "search from memory", "search never asked", "slots never shown"
 _BOOKING, _ONE_PROVIDER = "search while booking", "search while booking, one provider"
 
@@ -44,7 +44,7 @@ def busy_day(service: Service, folder: Path, sizes: Sizes, generators: Generator
     spread = [booking for booking in bookings if booking[2] != f"pat_{1:022}"]
 
     def asked() -> load.Measured:
-        wanted = list(itertools.islice(never_asked, int(_MOST_COLD * sizes.seconds)))
+        wanted = list(itertools.islice(never_asked, int(_MAX_COLD_SEARCHES * sizes.seconds)))
         return measured(generators, service, load.each_once, wanted, CONNECTIONS, sizes.seconds)
 
     def shown() -> load.Measured:

@@ -23,7 +23,7 @@ _A_DAY = 24
 _PATIENTS = 20
 _SEARCHED = 8  # providers
 _CONNECTIONS = 16
-_MOST_SEARCHES = 8000  # a second
+_MAX_SEARCHES = 8000  # a second
 _PAGES = 4
 
 
@@ -67,7 +67,7 @@ def _search(service: Service, generators: Generators, slug: str, seconds: float)
     never_asked = (load.request("GET", path, token) for path in unheard(queries))
 
     def work() -> float:
-        wanted = list(itertools.islice(never_asked, int(_MOST_SEARCHES * seconds)))
+        wanted = list(itertools.islice(never_asked, int(_MAX_SEARCHES * seconds)))
         return 1 / generators.run(load.each_once, service.port, wanted, _CONNECTIONS, seconds).rate()
 
     return work

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "bench/results"
 DOCUMENT = ROOT / "docs/performance.md"
 CURVES = ROOT / "docs/performance-growth.svg"
-MOST_OTHERS = 0.15
+MAX_OTHER_LOAD = 0.15
 BEGIN, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
 
 # What the document shows of the rows, by their keys: calls with their rates and CPU times, and single results.
@@ -174,5 +174,5 @@ def _machine(machine: Mapping[str, Any]) -> str:
         f"Measured on {machine['date']}: {machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
         f"{machine['database']}; {machine['run']} run of {machine['minutes']:.0f} minutes, during which other programs "
         f"used {machine['others']:.2f} cores."
-        + (" That is too much to judge by: repeat it on a quiet machine." if machine["others"] > MOST_OTHERS else "")
+        + (" That is too much to judge by: repeat it on a quiet machine." if machine["others"] > MAX_OTHER_LOAD else "")
     )

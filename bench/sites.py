@@ -23,7 +23,7 @@ _FIRST_DATES, _LIMITS = (
 _STRANGERS = 50  # practices that are asked for the first time
 _AT_ONCE = 100  # practices loaded by one statement
 _MANY = 300  # practices from which on it is quicker to build indexes afterwards
-_MOST_SEARCHES, _MOST_BOOKINGS = 8000, 2000
+_MAX_SEARCHES, _MAX_BOOKINGS = 8000, 2000
 
 _CLONE = """
 INSERT INTO practice OVERRIDING SYSTEM VALUE
@@ -121,14 +121,14 @@ class Site:
         return self._accounted(load.repeat, self.service.port, requests, _CONNECTIONS, self._seconds)
 
     def search(self) -> load.Measured:
-        paths = itertools.islice(self._never_asked, int(_MOST_SEARCHES * self._seconds))
+        paths = itertools.islice(self._never_asked, int(_MAX_SEARCHES * self._seconds))
         requests = [load.request("GET", *each) for each in zip(paths, itertools.cycle(self._tokens), strict=False)]
         return self._accounted(load.each_once, self.service.port, requests, _CONNECTIONS, self._seconds)
 
     def book(self) -> load.Measured:
         wanted = []
         for practice, tokens in self._clients.items():
-            first, count = self._booked.get(practice, 0), math.ceil(_MOST_BOOKINGS / len(self._clients))
+            first, count = self._booked.get(practice, 0), math.ceil(_MAX_BOOKINGS / len(self._clients))
             bookings = SLOTS.bookings("", self._ids[practice], first, count)
             wanted.append(
                 [(token, *rest) for token, (_, *rest) in zip(itertools.cycle(tokens), bookings, strict=False)]

@@ -18,7 +18,7 @@ from frontdesk.domain.local_time import minute_of
 CONNECTIONS = 32
 FIGHTERS, WANTED = 64, 10
 SLOTS = Slots(providers=80, patients=2400)  # more providers than connections: nobody waits for another's commit
-_MOST_PER_SECOND = 3000
+_MAX_PER_SECOND = 3000
 _REFUSED = ("refused", "refused at the confirmation")
 
 
@@ -51,7 +51,7 @@ class Booker:
         return taken
 
     def run(self, seconds: float, connections: int = CONNECTIONS) -> load.Measured:
-        most = int(seconds * _MOST_PER_SECOND)
+        most = int(seconds * _MAX_PER_SECOND)
         bookings = self.take(most)
         arguments = (self._service.port, bookings, connections, seconds)
         measured: load.Measured = accounted(

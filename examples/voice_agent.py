@@ -42,7 +42,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 URL = os.environ.get("FRONTDESK_BASE_URL", "http://127.0.0.1:8080")
 CREDENTIALS = Path(os.environ.get("FRONTDESK_DATA_DIR", ".frontdesk")) / "demo-credentials.json"
-MOST_TURNS = 60  # ends the call if the model loops
+MAX_TURNS = 60  # ends the call if the model loops
 
 _OPENING = [
     "Hello, this is Ada Lovelace. I would like a follow-up with Doctor Bob Chen.",
@@ -168,7 +168,7 @@ class Conversation:
     async def _talk(self, model: Model) -> None:
         listed = await self._client.list_tools()
         tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_TURNS):
             decision = await model.decide(tuple(self.turns), tools)
             if isinstance(decision, HangUp):
                 self._add("agent", decision.text)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 5.0
+MAX_PAUSE = 5.0
 FAILING_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Background:
             if state.failures == 0:
                 await _until_due(step)
             await self._run(step, state)
-            backoff = min(FIRST_PAUSE * 2 ** min(state.failures - 1, 10), LONGEST_PAUSE)
+            backoff = min(FIRST_PAUSE * 2 ** min(state.failures - 1, 10), MAX_PAUSE)
             await asyncio.sleep(backoff if state.failures else step.pause)
 
     async def _run(self, step: Step, state: StepState) -> None:

@@ -20,9 +20,9 @@ EVERY_SECONDS = 60.0
 RARELY_SECONDS = 600.0  # for what is kept for days
 PAUSE_SECONDS = 1.0  # before more of the same is removed
 STATISTICS_SECONDS = 5.0  # until then the first bookings of an installation read more than they need
-MOST_AT_ONCE = 1000
-MOST_ATTEMPTS_AT_ONCE = 10_000  # callers without credentials can add thousands a second
-MOST_ROUNDS = 300  # one after the other: a step that does not end for half an hour counts as stalled
+MAX_BATCH_SIZE = 1000
+MAX_ATTEMPTS_BATCH_SIZE = 10_000  # callers without credentials can add thousands a second
+MAX_ROUNDS = 300  # one after the other: a step that does not end for half an hour counts as stalled
 KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
 KEEP_EVENTS = timedelta(days=30)
 KEEP_DELIVERIES = timedelta(days=30)
@@ -33,12 +33,12 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         name: str,
         prune: Callable[[Database, datetime, int], Awaitable[int]],
         every: float = EVERY_SECONDS,
-        most: int = MOST_AT_ONCE,
+        most: int = MAX_BATCH_SIZE,
     ) -> Step:
         async def run() -> None:
             # A clock that is ahead must not remove what is still valid: every node reads these rows.
             now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
-            for _ in range(MOST_ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 if await prune(database, now, most) < most:
                     break
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -51,7 +51,7 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         step("event pruning", prune_events, every=RARELY_SECONDS),
         step("webhook delivery pruning", prune_deliveries, every=RARELY_SECONDS),
         step("usage count pruning", prune_usage_counts, every=RARELY_SECONDS),
-        step("failed attempt pruning", prune_attempts, most=MOST_ATTEMPTS_AT_ONCE),
+        step("failed attempt pruning", prune_attempts, most=MAX_ATTEMPTS_BATCH_SIZE),
         step("session pruning", prune_sessions),
         step("challenge pruning", prune_challenges),
         step("assertion pruning", prune_assertions),
@@ -61,22 +61,22 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
     ]
 
 
-async def prune_intents(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
+async def prune_intents(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `most` expired challenges and results over all practices; returns how many."""
     return await _prune(database, "old intents", "SELECT forget_intents($1, $2, $3) AS n", now, most)
 
 
-async def prune_holds(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
+async def prune_holds(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `most` holds that no longer count over all practices; returns how many."""
     return await _prune(database, "old holds", "SELECT forget_holds($1, $2, $3) AS n", now - KEEP_HOLDS, most)
 
 
-async def prune_events(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
+async def prune_events(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `most` old events over all practices; returns how many."""
     return await _prune(database, "old events", "SELECT forget_events($1, $2, $3) AS n", now - KEEP_EVENTS, most)
 
 
-async def prune_deliveries(database: Database, now: datetime, most: int = MOST_AT_ONCE) -> int:
+async def prune_deliveries(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `most` ended webhook deliveries over all practices; returns how many."""
     sql = "SELECT forget_webhook_deliveries($1, $2, $3) AS n"
     return await _prune(database, "ended deliveries", sql, now - KEEP_DELIVERIES, most)

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import orjson
 
 FLUSH_SECONDS = 0.1
-_MOST_WAITING = 100  # a larger batch would delay concurrent requests
+_MAX_WAITING = 100  # a larger batch would delay concurrent requests
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
@@ -63,7 +63,7 @@ class Lines(logging.Handler):
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush_scheduled)
-        elif len(self._waiting) >= _MOST_WAITING:
+        elif len(self._waiting) >= _MAX_WAITING:
             self.flush()
 
     def _flush_scheduled(self) -> None:

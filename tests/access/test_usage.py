@@ -117,7 +117,7 @@ async def test_what_the_database_did_not_take_is_written_when_it_is_back(world: 
 
 
 async def test_only_so_many_different_outcomes_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "MOST_KEPT", 3)
+    monkeypatch.setattr(usage, "MAX_UNWRITTEN_KEYS", 3)
     counts = UsageCounts(world.database, world.clock)
     for number in range(9):
         observe(counts, answered(f"fd_{number}"))

@@ -34,7 +34,7 @@ PAINTED: dict[str, float] = {}  # milliseconds to the first paint of a page
 MEASURED: dict[str, float] = {}  # other milliseconds worth telling at the end of the run
 FIREFOX = os.environ.get("TEST_BROWSER") == "firefox"
 DESKTOP, PHONE = (1280, 900), (360, 740)
-_MOST_TABS = 120
+_MAX_TABS = 120
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -227,7 +227,7 @@ def tab_to(page: Page, control: Locator) -> None:
     """Goes there as somebody without a mouse does, once the page's scripts run: its keys may need them."""
     arrive(control)
     held, met = control.element_handle(), []
-    for _ in range(_MOST_TABS):
+    for _ in range(_MAX_TABS):
         try:
             here = held.evaluate(_FOCUSED)
         except Error:  # the page has changed

@@ -12,7 +12,7 @@ from tests.browser.browsing import Office, Window, command, sign_in
 
 pytestmark = pytest.mark.heavy
 
-_MOST_ON_THE_WIRE = 120_000  # bytes
+_MAX_BYTES_ON_THE_WIRE = 120_000  # bytes
 _WIDTH_NEEDED = "(scroll) => [scroll.scrollWidth, scroll.clientWidth]"
 _OVERLAPS = """
 () => [...document.querySelectorAll(".cal-body")].flatMap((body) => {
@@ -77,7 +77,7 @@ def test_a_full_day_is_small_on_the_wire(desk: Window) -> None:
     jar = {each["name"]: each["value"] for each in desk.context.cookies()}
     answer = httpx.get(f"{desk.url}/console/calendar?date={full_day.day()}", cookies=jar, timeout=30)
     assert answer.text.count("data-entry=") == full_day.PROVIDERS * full_day.VISITS
-    assert int(answer.headers["Content-Length"]) < _MOST_ON_THE_WIRE
+    assert int(answer.headers["Content-Length"]) < _MAX_BYTES_ON_THE_WIRE
 
 
 def test_a_card_tells_everything_to_pointer_and_keyboard(desk: Window) -> None:

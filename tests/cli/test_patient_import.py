@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.cli.patients import _MOST_BYTES
+from frontdesk.cli.patients import _MAX_BYTES
 from tests.cli.in_process import Command, command
 from tests.fhir.practice import file_text
 from tests.support.world import World
@@ -112,7 +112,7 @@ async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
     assert not [text for text in PRIVATE if text in headless.err]
     path.write_text("first name;last_name;DOB;Phone\nJane;Austen;1991-12-16;5550100189\n")
     assert (await command("patient", "import", str(path), "--practice", "harbor", "--dry-run")).status == 0
-    path.write_bytes(b"##" + "é".encode() * (_MOST_BYTES // 2))  # its beginning ends in the middle of a character
+    path.write_bytes(b"##" + "é".encode() * (_MAX_BYTES // 2))  # its beginning ends in the middle of a character
     large = await command("patient", "import", str(path), "--practice", "harbor")
     assert (large.status, large.err) == (2, f"{path} is larger than 5 MB: import it in parts.\n")
     assert await patients(world) == {}

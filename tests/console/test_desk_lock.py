@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.staff.desk_lock import MOST_WRONG_PINS
+from frontdesk.access.staff.desk_lock import MAX_WRONG_PINS
 from frontdesk.access.staff.members import disable_staff, enable_staff
 from frontdesk.access.staff.sessions import prune_sessions
 from tests.console.signing_in import (
@@ -163,7 +163,7 @@ async def test_people_switch_at_one_browser(world: World) -> None:
 async def test_wrong_pins_end_the_session_and_are_not_forgiven(world: World) -> None:
     browser = await person(world, "Fay")
     await browser.post("/console/lock")
-    for _ in range(MOST_WRONG_PINS - 2):
+    for _ in range(MAX_WRONG_PINS - 2):
         assert (await unlock(browser, "0000")).status_code == 401
     assert (await unlock(browser, "2580")).status_code == 303
     await browser.post("/console/lock")
@@ -172,7 +172,7 @@ async def test_wrong_pins_end_the_session_and_are_not_forgiven(world: World) -> 
     assert (last.status_code, last.headers["location"]) == (303, "/console/sign-in"), "no session is left to unlock"
     assert not await is_in(browser)
     changing = await person(world, "Gil")
-    for _ in range(MOST_WRONG_PINS):
+    for _ in range(MAX_WRONG_PINS):
         await set_pin(changing, "9713", current="0000")
     assert not await is_in(changing), "guessing by changing the PIN"
 
@@ -229,7 +229,7 @@ async def test_wrong_pins_at_the_same_time_end_the_session_and_change_nothing(
     browser = await person(world, "Kim")
     sent = [browser.post("/console/pin", data={"current": "0000", **change}) for _ in range(12)]
     answers = sorted(answer.status_code for answer in await asyncio.gather(*sent))
-    assert answers == [401] * (12 - MOST_WRONG_PINS) + [422] * MOST_WRONG_PINS
+    assert answers == [401] * (12 - MAX_WRONG_PINS) + [422] * MAX_WRONG_PINS
     assert not await is_in(browser)
     assert (await use_link(browser, await link_token(world, browser.headers[TEST_STAFF]))).status_code == 303
     browser.headers["X-CSRF-Token"] = csrf_in((await browser.get(ACCOUNT)).text)

@@ -13,7 +13,7 @@ import pytest
 
 from frontdesk.access.staff import ceremonies
 from frontdesk.access.staff.members import disable_staff, enable_staff, remove_staff
-from frontdesk.access.staff.passkeys import MOST_PASSKEYS, list_passkeys, prune_challenges
+from frontdesk.access.staff.passkeys import MAX_PASSKEYS, list_passkeys, prune_challenges
 from frontdesk.access.staff.relying_party import RelyingParty, relying_party_of
 from frontdesk.app import build_app, build_service
 from tests.console.admin_pages import text_of
@@ -314,7 +314,7 @@ async def test_what_cannot_be_registered(console: Console) -> None:
         """INSERT INTO staff_passkey SELECT 'pk_' || n, $1, decode(lpad(n::text, 6, '0'), 'hex'), '', 0, 'x', now()
            FROM generate_series(1, $2) n""",
         staff_id,
-        MOST_PASSKEYS,
+        MAX_PASSKEYS,
     )
     many = Authenticator(ORIGIN, credential_id=secrets.token_bytes(16))
     assert "at most" in (await add(browser, many)).text

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from frontdesk.access.limits import failed_attempts
-from frontdesk.access.patient_links import MOST_WRONG_DATES
+from frontdesk.access.patient_links import MAX_WRONG_DATES
 from frontdesk.console.pages.my_appointment import PASS_LIFETIME
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from tests.console.desk import Document, records, stored, words
@@ -208,18 +208,18 @@ async def test_five_wrong_dates_end_the_link_however_they_are_sent(
     for faulty in ({}, {**BORN, "month": "13"}, {**BORN, "day": "ten"}, {**BORN, "year": "99999999999"}):
         answer = await sent.browser.post(OPEN, data={"link": sent.token, **faulty})
         assert answer.status_code == 422, "no date is no guess"
-    browsers = [browser_at(world, f"192.0.2.{number}") for number in range(3 * MOST_WRONG_DATES)]
+    browsers = [browser_at(world, f"192.0.2.{number}") for number in range(3 * MAX_WRONG_DATES)]
     guesses = [each.post(OPEN, data={"link": sent.token, **WRONG}) for each in browsers]
     assert {each.status_code for each in await asyncio.gather(*guesses)} == {401}
     wrong = await stored(
         world, "SELECT wrong_dates FROM patient_link WHERE practice_id = $1 AND appointment_id = $2", sent.appointment
     )
-    assert [each["wrong_dates"] for each in wrong] == [MOST_WRONG_DATES]
+    assert [each["wrong_dates"] for each in wrong] == [MAX_WRONG_DATES]
     answer = await sent.open()
     assert (answer.status_code, REFUSED in answer.text) == (401, True)
     assert "too many wrong dates of birth" in (await staff.get(f"/console/appointments/{sent.appointment}")).text
     refused = await records(world, operation="patient_link.read", outcome="unauthorized")
-    assert len([each for each in refused if sent.appointment in each["subject_ids"]]) == MOST_WRONG_DATES
+    assert len([each for each in refused if sent.appointment in each["subject_ids"]]) == MAX_WRONG_DATES
     sent.token = await made(staff, sent.appointment)
     assert (await sent.open()).status_code == 200
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from frontdesk.access.limits import failed_attempts
-from frontdesk.access.staff.links import MOST_MAILED
+from frontdesk.access.staff.links import MAX_UNUSED_LINKS
 from frontdesk.access.staff.members import disable_staff
 from frontdesk.app import build_app, build_service
 from frontdesk.outbound.sign_in_mail import SignInMail
@@ -100,10 +100,10 @@ async def test_requests_are_limited(
     monkeypatch.setattr(failed_attempts, "MAILS_PER_ADDRESS", 3)
     answers = [await console.ask(f"{number}@example.com", "203.0.113.9") for number in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    for _ in range(MOST_MAILED):
+    for _ in range(MAX_UNUSED_LINKS):
         console.mail.request("eve@example.com", "0" * 32)
     await console.mail.drain()
-    assert len(console.server.mails) == MOST_MAILED, "no more until these expire"
+    assert len(console.server.mails) == MAX_UNUSED_LINKS, "no more until these expire"
     assert (await use_link(world.anonymous(), first)).status_code == 303, "others cannot make it stop working"
     console.server.refuses = True
     await staff_member(world, name="Fay", email="fay@example.com")

@@ -121,7 +121,7 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
     names["hooks.example.com"] = "93.184.216.34"
     wrong = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/", events="x")
     assert "There is no event 'x'" in text_of(wrong)
-    monkeypatch.setattr("frontdesk.desk.webhooks.MOST_ENDPOINTS", 0)
+    monkeypatch.setattr("frontdesk.desk.webhooks.MAX_ENDPOINTS", 0)
     full = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/")
     assert "remove one first" in full.text
     assert await list_endpoints(world.database, await practice_id(world, "harbor")) == []
@@ -130,7 +130,7 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
 async def test_endpoints_added_at_the_same_time_do_not_exceed_the_most(
     world: World, admin: httpx.AsyncClient, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.desk.webhooks.MOST_ENDPOINTS", 2)
+    monkeypatch.setattr("frontdesk.desk.webhooks.MAX_ENDPOINTS", 2)
     names["hooks.example.com"] = "93.184.216.34"
     harbor = await practice_id(world, "harbor")
     pages = [await admin.get(WEBHOOKS) for _ in range(4)]

@@ -57,7 +57,7 @@ async def test_what_is_to_come_is_shown_however_long_the_history_is(
 
 async def test_the_newest_of_a_long_history_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frontdesk.desk.patients._PAGE", 1)
-    monkeypatch.setattr("frontdesk.desk.patients._MOST_PAST", 2)
+    monkeypatch.setattr("frontdesk.desk.patients._MAX_PAST", 2)
     agent = await world.client()
     booked = [await book(agent) for _ in range(3)]
     ada = await patient_id(agent)

@@ -186,7 +186,7 @@ async def test_without_an_answer_nothing_is_changed(
         call.leave()
         await call.until_ended()
         await reply(agent, call.messages[0], YES)
-    monkeypatch.setattr(elicitation, "MOST_QUESTIONS", 1)
+    monkeypatch.setattr(elicitation, "MAX_QUESTIONS", 1)
     async with open_call(app, agent, session, TOOL, wanted), open_call(app, agent, session, TOOL, wanted) as second:
         assert second.messages[0]["result"]["structuredContent"]["code"] == "rate_limited"
     impatient = await open_world(world.database, world.service.settings.data_dir)

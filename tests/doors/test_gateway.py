@@ -15,7 +15,7 @@ from frontdesk.access.limits import invalid_tokens
 from frontdesk.access.limits.forwarded_headers import ForwardedHeaders, latest_ignored
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.app import build_app
-from frontdesk.doors.gateway import LONGEST_ADDRESS
+from frontdesk.doors.gateway import MAX_REQUEST_TARGET_LENGTH
 from frontdesk.settings import Settings, SettingsError, load_settings
 from frontdesk.store.notifications import NotificationListener
 from frontdesk.store.practices import set_suspended
@@ -214,7 +214,7 @@ async def test_refusals_are_in_the_request_log(world: World, caplog: pytest.LogC
 
 async def test_an_address_beyond_the_limit_is_refused(world: World) -> None:
     client = await world.client()
-    longest = "x" * (LONGEST_ADDRESS - len("/api/locations") - len("name="))
+    longest = "x" * (MAX_REQUEST_TARGET_LENGTH - len("/api/locations") - len("name="))
     assert (await client.get("/api/locations", params={"name": longest})).status_code == 422
     refused = await client.get("/api/locations", params={"name": longest + "x"})
     check_gateway_problem(refused, 414, "payload_too_large")

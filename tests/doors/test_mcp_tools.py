@@ -13,7 +13,7 @@ from tests.doors.mcp_speech import EVERY, MODERN, result, send
 from tests.doors.tool_snapshots import FOLDER, snapshot, snapshot_file
 from tests.support.world import World
 
-LARGEST_LIST = 40_000
+MAX_LIST_LENGTH = 40_000
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 every_write = pytest.mark.parametrize(
     "operation", [o for o in OPERATIONS if o.kind == "write"], ids=lambda operation: operation.name
@@ -53,7 +53,7 @@ async def test_every_token_sees_the_same_tools_in_order(world: World, version: s
 async def test_the_list_stays_small(world: World) -> None:
     agent = await world.client()
     for version in EVERY:
-        assert len((await send(agent, "tools/list", version=version)).content) < LARGEST_LIST
+        assert len((await send(agent, "tools/list", version=version)).content) < MAX_LIST_LENGTH
 
 
 @every_operation

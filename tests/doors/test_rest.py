@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.doors.rest import _query_pairs
 from frontdesk.operations import OPERATIONS
-from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.bodies import MAX_BODY_BYTES
 from tests.doors.rest_calls import ADA, MATCH, TRACE, example
 from tests.support.world import World, slots
 
@@ -30,7 +30,7 @@ async def test_every_answer_carries_its_trace_id(world: World) -> None:
         (404, await nobody.get("/api/nothing")),
         (405, await agent.delete("/api/practice")),
         (406, await agent.get("/api/practice", headers={"Accept": "text/html"})),
-        (413, await agent.post(MATCH, content=b" " * (LARGEST_BODY + 1))),
+        (413, await agent.post(MATCH, content=b" " * (MAX_BODY_BYTES + 1))),
         (415, await agent.post(MATCH, content=b"{}", headers={"Content-Type": "text/xml"})),
         (422, await agent.get("/api/slots")),
         (428, await agent.post("/api/patients", json={**ADA, "firstName": "Augusta"})),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.bodies import MAX_BODY_BYTES
 from tests.doors.rest_calls import ADA, MATCH
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World, patient_id, rules
@@ -149,15 +149,15 @@ async def test_no_body_is_a_body_without_fields(world: World) -> None:
 async def test_a_body_may_have_64_kib_and_not_a_byte_more(world: World) -> None:
     agent = await world.client()
     typed = {"Content-Type": "application/json"}
-    full = json.dumps(ADA).encode().ljust(LARGEST_BODY)
+    full = json.dumps(ADA).encode().ljust(MAX_BODY_BYTES)
     assert (await agent.post(MATCH, content=full, headers=typed)).status_code == 200
 
     async def in_pieces(length: int) -> AsyncIterator[bytes]:
         for at in range(0, length, 4096):
             yield full.ljust(length)[at : at + 4096]
 
-    assert (await agent.post(MATCH, content=in_pieces(LARGEST_BODY), headers=typed)).status_code == 200
-    for content in (full + b" ", in_pieces(LARGEST_BODY + 1), in_pieces(LARGEST_BODY * 2)):
+    assert (await agent.post(MATCH, content=in_pieces(MAX_BODY_BYTES), headers=typed)).status_code == 200
+    for content in (full + b" ", in_pieces(MAX_BODY_BYTES + 1), in_pieces(MAX_BODY_BYTES * 2)):
         answer = await agent.post(MATCH, content=content, headers=typed)
         assert (answer.status_code, answer.json()["code"]) == (413, "payload_too_large")
         assert answer.headers["connection"] == "close", "what was not read would be taken for the next request"

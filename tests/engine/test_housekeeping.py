@@ -86,7 +86,7 @@ async def test_a_run_removes_at_most_so_many(world: World) -> None:
 
 
 async def test_as_long_as_there_is_more_a_step_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "MAX_BATCH_SIZE", 2)
     monkeypatch.setattr(housekeeping, "PAUSE_SECONDS", 0.0)
     await _challenges(world, 6)
     world.clock.advance(minutes=11)
@@ -113,8 +113,8 @@ async def test_as_long_as_there_is_more_a_step_goes_on(world: World, monkeypatch
 async def test_steps_over_all_practices_go_on_as_well(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str, table: str, row: str
 ) -> None:
-    monkeypatch.setattr(housekeeping, "MOST_AT_ONCE", 2)
-    monkeypatch.setattr(housekeeping, "MOST_ATTEMPTS_AT_ONCE", 2)
+    monkeypatch.setattr(housekeeping, "MAX_BATCH_SIZE", 2)
+    monkeypatch.setattr(housekeeping, "MAX_ATTEMPTS_BATCH_SIZE", 2)
     monkeypatch.setattr(housekeeping, "PAUSE_SECONDS", 0.0)
     await world.client()
     await staff_member(world)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.engine.json_documents import MOST_LEVELS, UnreadableJson, read_json
+from frontdesk.engine.json_documents import MAX_DEPTH, UnreadableJson, read_json
 
 NAMES = st.text(st.sampled_from('ab:"\\{,'), max_size=2)
 VALUES: st.SearchStrategy[str] = st.recursive(
@@ -39,7 +39,7 @@ def test_every_repeated_property_is_found_and_nothing_else(text: str) -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
 def test_nesting_is_limited(opening: str, closing: str) -> None:
-    levels = MOST_LEVELS // len(opening.replace('"a":', ""))
+    levels = MAX_DEPTH // len(opening.replace('"a":', ""))
     read_json((opening * (levels - 1) + "[]" + closing * (levels - 1)).encode())
     for depth in (levels + 1, 300, 500, 20_000):
         with pytest.raises(UnreadableJson):

@@ -119,7 +119,7 @@ async def test_a_practice_has_one_turn_at_a_time_and_rests_while_another_is_acti
     calls.turns.notice(caller(2))
     now += 0.5
     await calls.end("a5")
-    assert rests[-1][0] == turns._LONGEST_REST
+    assert rests[-1][0] == turns._MAX_REST
     now += 3600.0
     rests[-1][1]()
     await calls.end_all()

@@ -23,7 +23,7 @@ BUFFERS_AFTER = {LONG_FOLLOW_UP: 15}
 ALIGNMENT = 15
 ZONE = ZoneInfo("America/New_York")
 HOURS = (time(9), time(17))
-DEFAULT_COUNT, MOST_COUNT = 20, 1000
+DEFAULT_COUNT, MAX_COUNT = 20, 1000
 _SERVICE = "https://medplum.com/fhir/service-type-reference"
 _BUSY = ("busy", "busy-unavailable", "busy-tentative")
 _STORED_AS = {"book": ("booked", {}), "hold": ("pending", {"busy": "busy-tentative"})}
@@ -89,7 +89,7 @@ class Proposing(Fake):
             raise Refused("Expected required parameter")
         starts, ends = (datetime.fromisoformat(given[name]) for name in ("start", "end"))
         count = int(given.get("_count", DEFAULT_COUNT))
-        if not 1 <= count <= MOST_COUNT:
+        if not 1 <= count <= MAX_COUNT:
             raise Refused("Invalid _count")
         if starts >= ends:
             raise Refused("Invalid search time range")

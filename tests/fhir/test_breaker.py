@@ -48,6 +48,6 @@ def test_a_wish_to_be_left_alone_has_its_limits() -> None:
     tested.hold(86_400)
     with pytest.raises(SystemUnavailable) as caught:
         tested.admit()
-    assert caught.value.retry_after == breaker.LONGEST_HOLD_SECONDS
-    now.advance(breaker.LONGEST_HOLD_SECONDS)
+    assert caught.value.retry_after == breaker.MAX_HOLD_SECONDS
+    now.advance(breaker.MAX_HOLD_SECONDS)
     tested.admit()

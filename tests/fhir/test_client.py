@@ -46,7 +46,7 @@ async def test_a_record_is_found_although_r4_does_not_allow_its_id(
 async def test_pages_without_end_are_given_up(
     door: Door, open_client: Open, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "MOST_PAGES", 3)
+    monkeypatch.setattr(client, "MAX_PAGES", 3)
     link = [{"relation": "next", "url": f"{door.address}/Patient?again"}]
     server.answers = lambda method, target: as_json(200, {"resourceType": "Bundle", "link": link})
     with pytest.raises(SystemUnavailable):
@@ -57,7 +57,7 @@ async def test_pages_without_end_are_given_up(
 async def test_an_answer_without_end_is_given_up(
     open_client: Open, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(answers, "MAX_ANSWER_BYTES", 1000)
     server.answers = lambda method, target: as_json(200, a_patient(text="x" * 2000))
     with pytest.raises(SystemUnavailable):
         await open_client().read(Deadline(30), "Patient/1")

@@ -16,7 +16,7 @@ Resource = dict[str, Any]
 Way = Callable[[Upstream], Awaitable[list[Resource]]]  # returns what it stored
 
 START, END = "2026-11-16T14:00:00Z", "2026-11-16T14:15:00Z"  # Monday 9:00, the first slot of Dr. Chen
-MOST_REQUESTS = 20
+MAX_REQUESTS = 20
 BOOKED_BY = [("POST", "/fhir/Appointment"), ("POST", "/fhir/Appointment/$book")]
 
 
@@ -150,7 +150,7 @@ async def _busy_during_confirmation(
 ) -> None:
     inner = clinic.door.backend
     assert inner is not None
-    for point in range(MOST_REQUESTS):
+    for point in range(MAX_REQUESTS):
         stored: list[Resource] = []
 
         async def act(stored: list[Resource] = stored) -> None:
@@ -244,7 +244,7 @@ async def test_a_move_beside_the_clinic_is_put_back(fhir: World, clinic: Upstrea
     body = await challenged(agent, path, {"slotId": (await slots(agent))[0]["id"]})
     inner = clinic.door.backend
     assert inner is not None
-    for point in range(MOST_REQUESTS):
+    for point in range(MAX_REQUESTS):
         stored: list[Resource] = []
 
         async def act(stored: list[Resource] = stored) -> None:

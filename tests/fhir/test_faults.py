@@ -35,7 +35,7 @@ QUICK_PROPOSED: list[tuple[str, Fault]] = [
     ("reschedule", "cut_after"),
 ]
 EVERY = [*((name, fault) for name in WRITES for fault in FAULTS), ("book", "error_late"), ("create", "error_late")]
-MOST_REQUESTS = 30
+MAX_REQUESTS = 30
 
 
 def against_all(quick: list[Any], every: list[Any], quick_proposed: list[Any]) -> list[Any]:
@@ -64,7 +64,7 @@ async def scene(server: str, database: Database, tmp_path: Path) -> AsyncIterato
 
 @pytest.mark.parametrize(("server", "name", "fault"), against_all(QUICK, EVERY, QUICK_PROPOSED))
 async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene, name: str, fault: Fault) -> None:
-    for point in range(MOST_REQUESTS):
+    for point in range(MAX_REQUESTS):
         write = await WRITES[name](scene, point)
         token = await scene.challenged(write)
         scene.upstream.door.reset({point: fault})
@@ -97,7 +97,7 @@ async def test_a_node_that_dies_in_the_middle_leaves_exactly_one_execution(
     scene: Scene, name: str, mode: Fault
 ) -> None:
     """The call ends at a request of its own, before or after that was executed, and nothing after it is done."""
-    for point in range(MOST_REQUESTS):
+    for point in range(MAX_REQUESTS):
         write = await WRITES[name](scene, point)
         token = await scene.challenged(write)
         scene.upstream.door.reset({point: mode})

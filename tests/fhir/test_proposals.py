@@ -13,7 +13,7 @@ from tests.fhir.iti_scheduling import ItiScheduling
 from tests.fhir.misbehaving import IgnoringIdentifiers
 from tests.fhir.practice import Upstream, opened, settle, unmap
 from tests.fhir.proposing import FOLLOW_UP, LONG_FOLLOW_UP
-from tests.fhir.test_double_booking import MOST_REQUESTS, Clinic
+from tests.fhir.test_double_booking import MAX_REQUESTS, Clinic
 from tests.support.world import World, book, confirmed, patient_id, slots
 
 NINE, TEN = "2026-11-16T14:00:00Z", "2026-11-16T15:00:00Z"  # Monday, in New York
@@ -107,7 +107,7 @@ async def test_a_schedule_that_the_server_cannot_propose_for_is_left_out(fhir: W
 async def test_more_times_than_one_answer_holds_are_all_found(
     fhir: World, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.systems.fhir.reading.finds.MOST_PROPOSALS", 5)
+    monkeypatch.setattr("frontdesk.systems.fhir.reading.finds.MAX_PROPOSALS", 5)
     agent = await fhir.client()
     assert len(await slots(agent)) == 32
 
@@ -201,7 +201,7 @@ async def test_either_the_clinic_or_the_caller_gets_a_time_whenever_the_clinic_a
     request = json.dumps({"resourceType": "Parameters", "parameter": parameter}).encode()
     inner = upstream.door.backend
     assert inner is not None
-    for point in range(MOST_REQUESTS):
+    for point in range(MAX_REQUESTS):
         answers: list[Answer] = []
 
         async def act(answers: list[Answer] = answers) -> None:

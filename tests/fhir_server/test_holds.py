@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
+from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from frontdesk.housekeeping import prune_holds
 from frontdesk.store.database import DatabaseUnavailable
 from tests.fhir_server.fhir_calls import BASE, issue
@@ -177,19 +177,19 @@ async def test_a_client_cannot_block_a_calendar(server: World) -> None:
     # At the same moment, and of two providers, so that no lock of a calendar orders them.
     elsewhere = await proposals(other, OF_NUNEZ)
     answers = await asyncio.gather(*(hold(holder, each) for each in [*times[:6], *elsewhere[:6]]))
-    assert sorted(each.status_code for each in answers) == [201] * MOST_AT_ONCE + [409] * (12 - MOST_AT_ONCE)
+    assert sorted(each.status_code for each in answers) == [201] * MAX_HOLDS + [409] * (12 - MAX_HOLDS)
     refused = issue(await hold(holder, times[8]), 409, "conflict", "conflict")
     assert "book or release one first" in refused["diagnostics"]
     assert (await hold(other, times[8])).status_code == 201
-    begun = MOST_AT_ONCE
-    while begun < MOST_PER_HOUR:
+    begun = MAX_HOLDS
+    while begun < MAX_HOLDS_PER_HOUR:
         server.clock.advance(minutes=6)
-        for each in times[:MOST_AT_ONCE]:
+        for each in times[:MAX_HOLDS]:
             assert (await hold(holder, each)).status_code == 201
-        begun += MOST_AT_ONCE
+        begun += MAX_HOLDS
     server.clock.advance(minutes=6)
     refused = issue(await hold(holder, times[0]), 409, "conflict", "conflict")
-    assert f"{MOST_PER_HOUR} holds an hour" in refused["diagnostics"]
+    assert f"{MAX_HOLDS_PER_HOUR} holds an hour" in refused["diagnostics"]
     server.clock.advance(minutes=60)
     await server.renew(holder)
     assert (await hold(holder, times[0])).status_code == 201

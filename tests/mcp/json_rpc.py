@@ -12,7 +12,7 @@ import orjson
 from tests.mcp.node_clients import NodeClients
 
 _SECONDS = 60.0
-_LONGEST_LINE = 16 * 1024 * 1024  # a list of tools is one line
+_MAX_LINE_BYTES = 16 * 1024 * 1024  # a list of tools is one line
 
 
 class JsonRpc:
@@ -42,7 +42,7 @@ class JsonRpc:
 async def json_rpc(node: NodeClients, program: str, *arguments: str, home: Path) -> AsyncIterator[JsonRpc]:
     process = await asyncio.create_subprocess_exec(
         node.node, str(node.modules / program), *arguments,
-        env={**os.environ, "HOME": str(home)}, cwd=home, limit=_LONGEST_LINE,
+        env={**os.environ, "HOME": str(home)}, cwd=home, limit=_MAX_LINE_BYTES,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

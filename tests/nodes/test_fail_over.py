@@ -10,7 +10,7 @@ import pytest
 
 from tests.crash.harness import Clinic, check_stored
 from tests.nodes.clusters import Cluster
-from tests.nodes.outages import LONGEST_OUTAGE, booking, outage
+from tests.nodes.outages import MAX_OUTAGE, booking, outage
 from tests.store.embedded_processes import wait_until
 
 
@@ -64,7 +64,7 @@ async def test_writes_go_on_at_the_promoted_standby(replicated: Replicated, end:
     async with booking(clinic.url, agent) as ledger:
         seconds = await outage(ledger, promote)
     print(f"{end.__name__}: {seconds:.1f} s without writes; {len(ledger.booked)} bookings told")
-    assert seconds <= LONGEST_OUTAGE
+    assert seconds <= MAX_OUTAGE
     await check_stored(standby.dsn, ledger)
 
 

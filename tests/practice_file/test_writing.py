@@ -26,7 +26,7 @@ from frontdesk.domain.directory import (
 from frontdesk.domain.names import has_letter
 from frontdesk.domain.text import character_fault
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
-from frontdesk.practice_file.fields import LARGEST_PATIENT_NUMBER
+from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
 from frontdesk.practice_file.model import ConsentPart
 from tests.practice_file.reference import schema_violations
 from tests.support.properties import examples
@@ -130,7 +130,7 @@ practices = st.builds(
 )
 patients = st.builds(
     PatientRecord,
-    number=st.integers(1, LARGEST_PATIENT_NUMBER),
+    number=st.integers(1, MAX_PATIENT_NUMBER),
     first_name=names.filter(has_letter),
     last_name=names.filter(has_letter),
     dob=days,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests.proof.recorder import NEVER, Op
 
-MOST_CONFIGURATIONS = 200_000
+MAX_CONFIGURATIONS = 200_000
 
 Read = Callable[[Any], bool]
 Write = Callable[[Any], Any]
@@ -100,7 +100,7 @@ def _in_any_order(steps: Sequence[Step], events: Sequence[tuple[int, int, int]],
                     if (after, rest) not in seen:
                         seen.add((after, rest))
                         left.append((after, rest))
-            if len(seen) > MOST_CONFIGURATIONS:
+            if len(seen) > MAX_CONFIGURATIONS:
                 raise RuntimeError("too many calls at the same time on one part to decide")
         if not found:
             return step

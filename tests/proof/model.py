@@ -6,7 +6,7 @@ whether the state explains the answer, a write returns the next state, or None w
 
 from typing import Any, NamedTuple
 
-from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
+from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from tests.proof.lanes import Expiry, When
 from tests.proof.linearize import Read, Write
 
@@ -104,7 +104,7 @@ class Holds(NamedTuple):
 
 def is_allowed(hold: str, expiry: Expiry, when: When) -> Write:
     def run(holds: Holds) -> Holds | None:
-        if sum(not each.may_have_come(when) for _, each in holds.live) >= MOST_AT_ONCE:
+        if sum(not each.may_have_come(when) for _, each in holds.live) >= MAX_HOLDS:
             return None
         return Holds(holds.begun + 1, holds.live | {(hold, expiry)})
 
@@ -118,7 +118,7 @@ def is_given_up(hold: str, expiry: Expiry) -> Write:
 def are_too_many(when: When) -> Read:
     """Now, or in the last hour, which is not longer ago than the beginning."""
     return lambda holds: (
-        holds.begun >= MOST_PER_HOUR or sum(not each.has_come(when) for _, each in holds.live) >= MOST_AT_ONCE
+        holds.begun >= MAX_HOLDS_PER_HOUR or sum(not each.has_come(when) for _, each in holds.live) >= MAX_HOLDS
     )
 
 

@@ -33,7 +33,7 @@ SELECT sum(pg_table_size(relid))::bigint AS tables, sum(pg_indexes_size(relid)):
        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usesysid IS NOT NULL) AS sessions
 FROM pg_stat_user_tables
 """
-_MOST_READ = """
+_TABLES_MOST_READ = """
 SELECT string_agg(format('%s %s', relname, rows), ', ' ORDER BY rows DESC)
 FROM (SELECT relname, coalesce(seq_tup_read, 0) AS rows FROM pg_stat_user_tables ORDER BY 2 DESC LIMIT 5) AS scanned
 """
@@ -158,7 +158,7 @@ async def soak(minutes: float, *, beside_others: bool) -> tuple[list[Sample], li
                 os.truncate(server.log, 0)  # that of hours would fill the disk
             wrong = drifts(samples[_WARM_UP:], BOUNDS | ({"p99_ms": _DISTURBED_P99} if beside_others else {}))
             if any(drift.startswith("rows_read") for drift in wrong):
-                wrong.append(f"rows read by scans: {await connection.fetchval(_MOST_READ)}")
+                wrong.append(f"rows read by scans: {await connection.fetchval(_TABLES_MOST_READ)}")
             if observer.pids != workers:
                 wrong.append("a worker was replaced")
             wrong += [f"{count} times {answer}" for answer, count in load.unexpected.items()]

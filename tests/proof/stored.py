@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from frontdesk.domain.holds import MOST_PER_HOUR
+from frontdesk.domain.holds import MAX_HOLDS_PER_HOUR
 from tests.proof import model
 from tests.proof.lanes import When
 from tests.proof.linearize import Read, Step
@@ -135,7 +135,7 @@ def _holds(checker: "Checker", stored: Stored, read: Callable[[tuple[Any, ...], 
             findings.add("hold lost", facts.held[hold].op)
     for client, times in begun.items():
         times.sort()
-        if any(last - first < _HOUR for first, last in zip(times, times[MOST_PER_HOUR:], strict=False)):
+        if any(last - first < _HOUR for first, last in zip(times, times[MAX_HOLDS_PER_HOUR:], strict=False)):
             findings.add("too many holds in an hour", client)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from frontdesk.domain.holds import MOST_AT_ONCE
+from frontdesk.domain.holds import MAX_HOLDS
 from tests.proof import lanes, model
 from tests.proof.lanes import Expiry, When
 from tests.proof.practices import CAPACITY, CLOSES, DAY_CELLS, OPENS, PROCEDURES, VISIT_TYPE, date_of, time_of
@@ -111,7 +111,7 @@ class Synthetic:
         after = lanes.begins_hold(hold, wanted, Expiry(NEVER, NEVER), _NOW)(self._day(provider, start))
         if not after:
             self._op("hold_slot", given, 409, {"code": "slot_unavailable"}, client=client)
-        elif sum(each[0] == client for each in self.holds) == MOST_AT_ONCE:
+        elif sum(each[0] == client for each in self.holds) == MAX_HOLDS:
             self._op("hold_slot", given, 409, {"code": "conflict"}, client=client)
         else:
             self.days[provider, start // DAY_CELLS] = after[0]

@@ -14,7 +14,7 @@ import frontdesk
 from tests.proof.planted.bugs import BUGS, Edit, apply
 
 OPERATIONS = 900
-MOST_OPERATIONS = 18_000  # a run ends when it has found what it looks for; rare calls show some bugs
+MAX_OPERATIONS = 18_000  # a run ends when it has found what it looks for; rare calls show some bugs
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,7 +45,7 @@ def test_the_bugs_fit_the_source() -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("bug", BUGS)
 async def test_the_checker_finds_a_planted_bug(bug: str, database_dsn: str, tmp_path: Path) -> None:
-    anomalies = await _anomalies(BUGS[bug].edits, database_dsn, tmp_path, MOST_OPERATIONS, BUGS[bug].kinds)
+    anomalies = await _anomalies(BUGS[bug].edits, database_dsn, tmp_path, MAX_OPERATIONS, BUGS[bug].kinds)
     assert {anomaly.partition(":")[0] for anomaly in anomalies} & BUGS[bug].kinds, anomalies
     print(f"{bug}: {anomalies[0].splitlines()[0][:160]}")
 

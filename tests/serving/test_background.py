@@ -34,7 +34,7 @@ def _step_names() -> list[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_module, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(background_module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(background_module, "MAX_PAUSE", 0.05)
 
 
 async def _until(background: Background, name: str, failures: int) -> None:

@@ -13,7 +13,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.support.shared_database import address, create_database, drop_database
 
 POOL_SIZE = 8
-MOST_USES = 100  # dead rows stay: nothing vacuums the test cluster
+MAX_USES = 100  # dead rows stay: nothing vacuums the test cluster
 FIRST_OF_OURS = 16384  # object ids below are PostgreSQL's own
 
 # First those whose triggers always run: they change tables that come later.
@@ -144,7 +144,7 @@ class RecycledDatabase:
         if await self._superuser.fetchval(_IDLE_SESSIONS, pids) != len(pids):
             await self._close_sessions()
             await self._superuser.fetch(_END_OTHER_SESSIONS, [])
-        if self._uses == MOST_USES or await self._superuser.fetch(_CATALOG) != self._catalog:
+        if self._uses == MAX_USES or await self._superuser.fetch(_CATALOG) != self._catalog:
             return False
         changed = await self._superuser.fetch(self._changed, self._last_transaction)
         async with self._superuser.transaction():

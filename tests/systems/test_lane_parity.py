@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from frontdesk.domain.availability import LONGEST_APPOINTMENT, OVERRIDE_LANE, Busy, first_full, free_gaps
+from frontdesk.domain.availability import MAX_APPOINTMENT_MINUTES, OVERRIDE_LANE, Busy, first_full, free_gaps
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.systems.native.calendar_cache import CalendarCache, CalendarRange, CalendarRow
@@ -68,8 +68,8 @@ def some_taken(chosen: random.Random, kind: str, provider: int, lanes: list[int]
     """Those of one lane do not overlap, as the constraints of the tables want it."""
     rows: list[Taken] = []
     for number in range(chosen.randrange(14)):
-        start, minutes = BASE + chosen.randrange(0, 180, 5), chosen.choice((5, 10, 25, 60, LONGEST_APPOINTMENT))
-        if minutes == LONGEST_APPOINTMENT:
+        start, minutes = BASE + chosen.randrange(0, 180, 5), chosen.choice((5, 10, 25, 60, MAX_APPOINTMENT_MINUTES))
+        if minutes == MAX_APPOINTMENT_MINUTES:
             start += chosen.choice((5, 30)) - minutes
         span = instant_at(start), instant_at(start + minutes)
         row = Taken(f"{kind}_{provider}_{number}", provider, chosen.choice(lanes), *span, chosen.random() < 0.8)
@@ -159,5 +159,5 @@ async def test_an_expired_hold_and_the_appointment_in_its_lane_take_one_place(wo
 
 async def test_python_and_sql_have_the_same_limits(world: World) -> None:
     async with world.database.transaction(1) as connection:
-        assert await connection.fetchval("SELECT longest_appointment()") == timedelta(minutes=LONGEST_APPOINTMENT)
+        assert await connection.fetchval("SELECT longest_appointment()") == timedelta(minutes=MAX_APPOINTMENT_MINUTES)
         assert await connection.fetchval("SELECT first_override_lane()") == OVERRIDE_LANE

@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.webhooks.desk import Desk
 
 _EVENTS = 20_000
-_MOST_ROWS_READ = 100
+_MAX_ROWS_READ = 100
 _FILL = """
 INSERT INTO outbox (practice_id, type, subject, occurred_at, relayed)
 SELECT $1, 'appointment.booked', jsonb_build_object('appointmentId', 'apt_' || n), $2, n % 2 = 0
@@ -39,6 +39,6 @@ async def test_taking_deliveries_reads_few_rows_of_a_backlog(desk: Desk) -> None
         found = await connection.fetch("SELECT practice_id FROM look_for_webhooks(0, 10, $1) WHERE due", now)
         looked = await connection.fetchval(_READ) - before - read
     assert [row["event_id"] for row in taken] == [8, 10, 12, 14], "the oldest that were handed over"
-    assert read < _MOST_ROWS_READ
+    assert read < _MAX_ROWS_READ
     assert len(found) == 1
     assert looked < 100

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontdesk.outbound.webhooks.deliverer import MOST_ATTEMPTS, wait_after
+from frontdesk.outbound.webhooks.deliverer import MAX_ATTEMPTS, wait_after
 from frontdesk.outbound.webhooks.deliveries import list_attempts, list_deliveries, replay
 from frontdesk.outbound.webhooks.endpoints import WebhookError
 from tests.webhooks.desk import Desk
@@ -128,13 +128,13 @@ async def test_another_appointment_does_not_wait_for_one_that_is_refused(desk: D
 
 
 async def test_attempts_are_spread_over_about_three_days_with_growing_waits() -> None:
-    waits = [wait_after(attempt, 0.5) for attempt in range(1, MOST_ATTEMPTS)]
+    waits = [wait_after(attempt, 0.5) for attempt in range(1, MAX_ATTEMPTS)]
     known = [wait for wait in waits if wait is not None]
     assert len(known) == len(waits)
     assert known == sorted(known)
     assert known[0] == timedelta(seconds=5)
     assert timedelta(hours=70) < sum(known, timedelta()) < timedelta(hours=76)
-    assert wait_after(MOST_ATTEMPTS, 0.5) is None
+    assert wait_after(MAX_ATTEMPTS, 0.5) is None
     assert wait_after(5, 0.0) != wait_after(5, 1.0), "jitter"
 
 
@@ -142,7 +142,7 @@ async def test_a_refused_event_becomes_a_dead_letter_after_three_days_and_can_be
     desk: Desk, receiver: Receiver
 ) -> None:
     endpoint, _ = await desk.endpoint(receiver.url())
-    receiver.refused_subjects["apt_poison"] = MOST_ATTEMPTS
+    receiver.refused_subjects["apt_poison"] = MAX_ATTEMPTS
     poison = await desk.happen("apt_poison")
     began = desk.clock.now
     died_after = timedelta()
@@ -156,7 +156,7 @@ async def test_a_refused_event_becomes_a_dead_letter_after_three_days_and_can_be
         desk.clock.advance(hours=1)
     assert timedelta(days=2.5) < died_after < timedelta(days=4)
     [dead] = await list_deliveries(desk.database, endpoint, "dead", 10)
-    assert (f"evt_{dead.event_id}", dead.attempts, dead.due_at) == (poison, MOST_ATTEMPTS, None)
+    assert (f"evt_{dead.event_id}", dead.attempts, dead.due_at) == (poison, MAX_ATTEMPTS, None)
     assert dead.last is not None
     assert (dead.last.status, dead.last.failure) == (503, "refused")
     assert (await desk.shown(endpoint)).paused_at is None, "most of it was received"

@@ -93,7 +93,7 @@ async def test_every_reading_is_recorded_and_with_names_whose(world: World, read
 async def test_many_patients_are_recorded_in_several_records(
     world: World, reader: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.audit.trail._MOST_SUBJECTS", 1)
+    monkeypatch.setattr("frontdesk.audit.trail._MAX_SUBJECTS", 1)
     client = await world.client()
     await book(client)
     await book(client, "Alan")

@@ -13,7 +13,7 @@ from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.consent import Demands
 from frontdesk.store.database import Database
 
-MOST_WRONG_DATES = 5
+MAX_WRONG_DATES = 5
 ACTOR_PREFIX = "link_"
 _SCOPES = frozenset(("appointments:confirm", "appointments:cancel"))
 _SAVE = """
@@ -51,7 +51,7 @@ class MadeLink:
 
     @property
     def is_locked(self) -> bool:
-        return self.wrong_dates >= MOST_WRONG_DATES
+        return self.wrong_dates >= MAX_WRONG_DATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ async def count_date(database: Database, link: UsedLink, entry: AuditEntry, *, i
     async with database.transaction(link.practice_id) as connection:
         wrong = 0 if is_right else 1
         counted = await connection.fetchval(
-            _COUNT, link.practice_id, link.appointment_id, link.link_id, MOST_WRONG_DATES, wrong
+            _COUNT, link.practice_id, link.appointment_id, link.link_id, MAX_WRONG_DATES, wrong
         )
         if counted is not None:
             await append_audit(connection, entry)
@@ -135,5 +135,5 @@ async def count_date(database: Database, link: UsedLink, entry: AuditEntry, *, i
 
 async def _find(database: Database, sql: str, practice_id: int, *key: Any) -> UsedLink | None:
     async with database.transaction(practice_id) as connection:
-        row = await connection.fetchrow(sql, practice_id, MOST_WRONG_DATES, *key)
+        row = await connection.fetchrow(sql, practice_id, MAX_WRONG_DATES, *key)
     return None if row is None else UsedLink(**{**row, "demands": orjson.loads(row["demands"])})

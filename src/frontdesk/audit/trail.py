@@ -21,7 +21,7 @@ _SEAL_PAUSE_SECONDS = 0.5
 _LOOK_SECONDS = 60.0
 
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
-_MOST_SUBJECTS = 200  # of one record of a bulk disclosure
+_MAX_SUBJECTS = 200  # of one record of a bulk disclosure
 
 AuditRecorder = Callable[[Any, int, str], Awaitable[None]]
 """What commits together with a change: it is given the connection, the practice's id and the subject's."""
@@ -122,8 +122,8 @@ async def append_audit(connection: Any, entry: AuditEntry) -> None:
 
 async def append_disclosure(connection: Any, entry: AuditEntry) -> None:
     """Records the disclosure of any number of subjects, in as many records as it takes."""
-    for first in range(0, max(len(entry.subjects), 1), _MOST_SUBJECTS):
-        await append_audit(connection, replace(entry, subjects=entry.subjects[first : first + _MOST_SUBJECTS]))
+    for first in range(0, max(len(entry.subjects), 1), _MAX_SUBJECTS):
+        await append_audit(connection, replace(entry, subjects=entry.subjects[first : first + _MAX_SUBJECTS]))
 
 
 async def seal(database: Database, practice_id: int) -> int:

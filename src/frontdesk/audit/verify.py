@@ -14,7 +14,7 @@ from frontdesk.audit.reading import BATCH, exact_time, readable, seal_pending, s
 from frontdesk.audit.trail import chain_hash
 from frontdesk.store.database import Database
 
-MOST_FAULTS = 100
+MAX_FAULTS = 100
 _PATIENCE = timedelta(minutes=1)
 _SAID_EVERY = 200
 
@@ -83,7 +83,7 @@ class ChainReport:
     hash: bytes
     signed: SignedHeads | None
     faults: tuple[ChainFault, ...]
-    """At most MOST_FAULTS of them."""
+    """At most MAX_FAULTS of them."""
 
     def document(self) -> dict[str, Any]:
         return {
@@ -123,7 +123,7 @@ async def verify_chain(
     signatures = _Signatures(practice_id, keys)
     faults = await _broken_links(database, practice_id, head, progress, signatures, kept)
     faults += await _unsealed_records(database, practice_id, now)
-    return ChainReport(head["sequence"] or 0, head["hash"] or b"", signatures.report(), tuple(faults[:MOST_FAULTS]))
+    return ChainReport(head["sequence"] or 0, head["hash"] or b"", signatures.report(), tuple(faults[:MAX_FAULTS]))
 
 
 class _Signatures:
@@ -180,7 +180,7 @@ async def _broken_links(
         if progress is not None and followed % _SAID_EVERY == 0:
             await progress(followed, head["sequence"] or 0)
         followed += 1
-        if len(faults) + len(misfits) >= MOST_FAULTS:
+        if len(faults) + len(misfits) >= MAX_FAULTS:
             break
         linked = row["sequence"] == sequence + 1
         if not linked:
@@ -256,13 +256,13 @@ def _fits(previous: bytes, record: Any, sealed: bytes) -> bool:
 
 async def _unsealed_records(database: Database, practice_id: int, now: datetime) -> list[ChainFault]:
     async with database.transaction(practice_id) as connection:
-        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MOST_FAULTS)
+        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MAX_FAULTS)
     faults = [
         ChainFault("removed", f"Record {row['record_id']} was removed before it was sealed.", None, row["record_id"])
         for row in gone
     ]
     last = 0
-    while len(faults) < MOST_FAULTS:
+    while len(faults) < MAX_FAULTS:
         async with database.transaction(practice_id) as connection:
             rows = await connection.fetch(_RECORDS, practice_id, last, BATCH)
         for row in rows:

@@ -17,8 +17,8 @@ _SEALING_PATIENCE = timedelta(minutes=3)  # unsealed records of other nodes are 
 _OUTBOX_PATIENCE = timedelta(minutes=5)
 _DELIVERY_PATIENCE = timedelta(minutes=15)
 _SETTLING_PATIENCE = timedelta(minutes=10)
-_MOST_FAILURES = 10
-_MOST_USED = 0.9  # of sessions and of the pools
+_MAX_FAILURES = 10
+_MAX_USED_SHARE = 0.9  # of sessions and of the pools
 _SERIES = re.compile(r'^(frontdesk_[a-z_]+)(?:\{(?:step|state)="([^"]*)"\})? ([0-9.e+-]+)$', re.MULTILINE)
 
 
@@ -66,7 +66,7 @@ async def sessions(database: "Database") -> Finding:
 
     used, most = await count_sessions(database)
     told = f"{used} of {most} used"
-    return ("warning", f"{told}: raise max_connections") if used > _MOST_USED * most else ("ok", told)
+    return ("warning", f"{told}: raise max_connections") if used > _MAX_USED_SHARE * most else ("ok", told)
 
 
 def metrics(settings: "Settings") -> Finding:
@@ -83,10 +83,10 @@ def metrics(settings: "Settings") -> Finding:
     if series.get(("frontdesk_audit_altered_trails", "")):
         return "failed", "an audit trail was altered: frontdesk audit verify says which"
     failures = {step: value for (name, step), value in series.items() if name == "frontdesk_background_failures"}
-    if failing := sorted(step for step, value in failures.items() if value > _MOST_FAILURES):
+    if failing := sorted(step for step, value in failures.items() if value > _MAX_FAILURES):
         return "failed", f"background work fails: {', '.join(failing)}"
     pools = {state: value for (name, state), value in series.items() if name == "frontdesk_database_connections"}
-    if pools.get("busy", 0) > _MOST_USED * sum(pools.values()):
+    if pools.get("busy", 0) > _MAX_USED_SHARE * sum(pools.values()):
         return "warning", "nearly all database connections are in use: raise FRONTDESK_DATABASE_POOL_SIZE"
     return "ok", "the service reports nothing unusual"
 

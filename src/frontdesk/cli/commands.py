@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int | None]
-_MOST_ROWS = 1_000_000
+_MAX_ROWS = 1_000_000
 
 
 def add_group(commands: Commands, name: str, summary: str) -> Commands:
@@ -30,11 +30,11 @@ def add_limit(command: argparse.ArgumentParser, noun: str) -> None:
 
 
 def _limit(text: str) -> int:
-    says = f"must be a whole number from 1 to {_MOST_ROWS}"
+    says = f"must be a whole number from 1 to {_MAX_ROWS}"
     try:
         number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(says) from None
-    if not 1 <= number <= _MOST_ROWS:
+    if not 1 <= number <= _MAX_ROWS:
         raise argparse.ArgumentTypeError(says)
     return number

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _GIBIBYTE = 1024**3
 _LEAST_FREE = 200 * 1024**2
-_MOST_DRIFT = timedelta(seconds=2)
+_MAX_CLOCK_DRIFT = timedelta(seconds=2)
 _OLDEST_KEY = timedelta(days=365)
 _LONG_OUTBOX = 100_000
 
@@ -207,7 +207,7 @@ async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, Check
     if version < (15,):
         server = CheckResult("database", "failed", f"PostgreSQL {release}; 15 or newer is needed")
     drift = max(before - told, told - after, timedelta())
-    clock: State = "ok" if drift <= _MOST_DRIFT else "failed"
+    clock: State = "ok" if drift <= _MAX_CLOCK_DRIFT else "failed"
     return (
         server,
         CheckResult("migrations", *_migrations(schema)),

@@ -11,7 +11,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.arguments import from_tool, read
 from frontdesk.operations import BY_NAME
 from frontdesk.practice_file import PatientRecord
-from frontdesk.practice_file.fields import LARGEST_PATIENT_NUMBER
+from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
 from frontdesk.store.patient_import import UNNUMBERED
 
 REQUIRED = ("firstName", "lastName", "dob", "phone")
@@ -93,8 +93,8 @@ def _patient(values: dict[str, str], today: date) -> PatientRecord:
     number, seen = values.pop("number", ""), values.pop("seen", "").lower()
     faults: list[FieldError] = []
     number = number.lstrip("0") or number[:1]
-    if number and not (number.isascii() and number.isdecimal() and 1 <= int(number[:11]) <= LARGEST_PATIENT_NUMBER):
-        faults.append(FieldError("number", "range", f"number must be from 1 to {LARGEST_PATIENT_NUMBER}"))
+    if number and not (number.isascii() and number.isdecimal() and 1 <= int(number[:11]) <= MAX_PATIENT_NUMBER):
+        faults.append(FieldError("number", "range", f"number must be from 1 to {MAX_PATIENT_NUMBER}"))
     if seen not in _SEEN:
         faults.append(FieldError("seen", "binding", "seen must be yes or no"))
     arguments = from_tool(_OPERATION, {name: value or None for name, value in values.items()})

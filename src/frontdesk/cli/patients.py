@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from frontdesk.cli.patient_csv import CsvFault
     from frontdesk.practice_file import PatientRecord
 
-_MOST_BYTES = 5 * 1024 * 1024
+_MAX_BYTES = 5 * 1024 * 1024
 
 
 def add_commands(commands: Commands) -> None:
@@ -71,9 +71,9 @@ def _import(args: argparse.Namespace) -> int | None:
 
 
 def _read(name: str) -> str:
-    data = read_input(name, _MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise BadInput(f"{name} is larger than {_MOST_BYTES // 1024 // 1024} MB: import it in parts.")
+    data = read_input(name, _MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise BadInput(f"{name} is larger than {_MAX_BYTES // 1024 // 1024} MB: import it in parts.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from frontdesk.settings import Settings
 
 _ANSWER_SECONDS = 10  # a service on a busy machine needs a moment
-_MOST_BYTES = 10_000_000
+_MAX_BYTES = 10_000_000
 
 
 def ask_service(settings: "Settings", path: str, token: str | None = None) -> tuple[int, str] | None:
@@ -24,5 +24,5 @@ def ask_service(settings: "Settings", path: str, token: str | None = None) -> tu
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
         connection.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
         answer = connection.getresponse()
-        return answer.status, answer.read(_MOST_BYTES).decode()
+        return answer.status, answer.read(_MAX_BYTES).decode()
     return None

@@ -26,8 +26,8 @@ from frontdesk.cli.running_service import ask_service
 if TYPE_CHECKING:
     from frontdesk.settings import Settings
 
-_MOST_LINES = 2000
-_LONGEST_LINE = 20_000
+_MAX_LINES = 2000
+_MAX_LINE_LENGTH = 20_000
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -42,7 +42,7 @@ def add_commands(commands: Commands) -> None:
         "--output", metavar="FILE", type=Path, help="default: frontdesk-support-TIME.tar.gz in this folder; mode 0600"
     )
     command.add_argument(
-        "--log", metavar="FILE", type=Path, help=f"log of the service, of which the last {_MOST_LINES} lines are added"
+        "--log", metavar="FILE", type=Path, help=f"log of the service, of which the last {_MAX_LINES} lines are added"
     )
 
 
@@ -92,12 +92,12 @@ def collect() -> dict[str, str]:
 def log_lines(file: Path) -> str:
     """The last lines of a log that the service has written itself; others may contain anything."""
     with file.open(encoding="utf-8", errors="replace") as lines:
-        newest = deque((line for line in lines if _is_ours(line)), _MOST_LINES)
+        newest = deque((line for line in lines if _is_ours(line)), _MAX_LINES)
     return "".join(newest)
 
 
 def _is_ours(line: str) -> bool:
-    if not line.startswith('{"at":') or len(line) > _LONGEST_LINE:
+    if not line.startswith('{"at":') or len(line) > _MAX_LINE_LENGTH:
         return False
     try:
         document = json.loads(line)

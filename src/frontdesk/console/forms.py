@@ -15,11 +15,11 @@ from frontdesk.texts import N_
 from frontdesk.web.bodies import read_body
 from frontdesk.web.http_request import request_of
 
-_MOST_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
-_MOST_PARTS = 20  # forms with a file have a handful
+_MAX_FIELDS = 2_000  # the hours of a provider at many locations take hundreds
+_MAX_PARTS = 20  # forms with a file have a handful
 _BOUNDARY = re.compile(rb';\s*boundary="?([^\s";]{1,70})')
 _PART_NAME = re.compile(rb'(?i)^content-disposition:\s*form-data;\s*name="([^"\r\n]{1,100})"', re.MULTILINE)
-_LARGEST_ID = 2**31 - 1
+_MAX_ID = 2**31 - 1
 _NO_LABEL = N_("This")
 
 
@@ -51,9 +51,7 @@ async def read_form(request: Request, largest: int) -> Form:
     try:
         if content_type.startswith("multipart/form-data"):
             return _collected(_parts(content_type, body))
-        return _collected(
-            parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
-        )
+        return _collected(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS))
     except ValueError:
         raise invalid([FieldError("$", BINDING, "the form cannot be read")]) from None
 
@@ -80,7 +78,7 @@ def _labelled(error: FieldError, label: str) -> str:
 
 def read_id(text: str) -> int | None:
     """The number of a location, provider, visit type or procedure; None for any other text."""
-    return int(text) if len(text) <= 10 and text.isascii() and text.isdecimal() and int(text) <= _LARGEST_ID else None
+    return int(text) if len(text) <= 10 and text.isascii() and text.isdecimal() and int(text) <= _MAX_ID else None
 
 
 def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
@@ -106,7 +104,7 @@ def _parts(content_type: str, body: bytes) -> list[tuple[str, str]]:
     boundary = _BOUNDARY.search(content_type.encode("latin-1", "replace"))
     if boundary is None:
         raise ValueError
-    _preamble, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary[1], _MOST_PARTS + 1)
+    _preamble, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary[1], _MAX_PARTS + 1)
     if not parts or not parts[-1].startswith(b"--"):
         raise ValueError
     pairs = []

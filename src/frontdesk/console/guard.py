@@ -36,7 +36,7 @@ from frontdesk.desk.desk import Desk, outages_as_problems
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings
-from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.error_handlers import unexpected_problem
 from frontdesk.web.http_request import origin_of, request_of
 from frontdesk.web.request_log import RequestLog
@@ -77,7 +77,7 @@ class Page:
     path: str  # below /console
     handler: "Callable[[ConsoleRequest], Awaitable[Response]]"
     role: Role = "staff"  # the lowest that may open it
-    largest_body: int = LARGEST_BODY
+    largest_body: int = MAX_BODY_BYTES
     counts_as_use: bool = True  # False where a script asks by itself: a page left open does not keep a session alive
 
 

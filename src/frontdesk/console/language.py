@@ -28,7 +28,7 @@ from importlib.resources import files
 from io import BytesIO
 from typing import Literal
 
-from frontdesk.web.negotiation import LONGEST_ACCEPT
+from frontdesk.web.negotiation import MAX_ACCEPT_LENGTH
 
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its own words
 SOURCE = "en"
@@ -62,7 +62,7 @@ def set_language(chosen: str | None) -> None:
 def negotiate_language(header: str) -> str:
     """The language that an Accept-Language header likes best of those offered; English if it likes none of them."""
     wanted = []
-    for item in header[:LONGEST_ACCEPT].split(","):
+    for item in header[:MAX_ACCEPT_LENGTH].split(","):
         tag, *parameters = (part.strip().lower() for part in item.split(";"))
         offered = SOURCE if tag == "*" else tag.split("-")[0]
         if offered in LANGUAGES:

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from frontdesk.console.assets import asset
 from frontdesk.console.audit_sentences import operation_title
-from frontdesk.console.calendar.grid import MOST_COLUMNS
+from frontdesk.console.calendar.grid import MAX_COLUMNS
 from frontdesk.console.domain_texts import actor_name, rule_names, translated
 from frontdesk.console.language import format_number, gettext, language, months, pgettext, plural_form, weekdays
 from frontdesk.console.times import TimeFormats
@@ -55,7 +55,7 @@ def _templates(formats: TimeFormats) -> "Environment":
     environment.install_gettext_callables(gettext, plural_form, newstyle=True, pgettext=pgettext)  # type: ignore[attr-defined]
     environment.globals.update(
         asset=asset,
-        most_columns=MOST_COLUMNS,
+        most_columns=MAX_COLUMNS,
         new_key=new_key,
         formats=formats,
         format_number=format_number,

@@ -64,7 +64,7 @@ _CALLED = """
 UPDATE absence_appointment SET told = $4, called_by = $5, called_at = $6
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 RETURNING patient_id
 """
-_LONGEST_PLACE = 100
+_MAX_PLACE_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class AbsenceStore:
     async def record_call(
         self, context: ActionContext, absence_id: str, appointment_id: str, place: str, *, called: bool
     ) -> None:
-        told = (place[:_LONGEST_PLACE], context.staff.staff_id, context.now) if called else (None, None, None)
+        told = (place[:_MAX_PLACE_LENGTH], context.staff.staff_id, context.now) if called else (None, None, None)
         operation = "console.record_call" if called else "console.withdraw_call"
         async with self.database.transaction(context.practice_id) as connection:
             patient_id = await connection.fetchval(_CALLED, context.practice_id, absence_id, appointment_id, *told)

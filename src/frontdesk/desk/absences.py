@@ -37,7 +37,7 @@ from frontdesk.texts import N_
 
 LONGEST = timedelta(days=31)
 AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
-_MOST_LISTED = 150  # to decide on, because the fields of a form are limited
+_MAX_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
 _CANCELLATION = N_("The provider is away.")
 _RESTORATION = N_("The provider is in after all.")
@@ -102,7 +102,7 @@ class Absences:
             row = row_of(absence, entry, appointment, directory, context.now)
             if row.is_undecided and absence.ended_at is None and purpose == "absence":
                 undecided += 1
-                if undecided > _MOST_LISTED:
+                if undecided > _MAX_LISTED:
                     continue
                 if appointment is not None and not row.has_begun:
                     row = replace(row, proposals=await times.of(appointment))
@@ -119,7 +119,7 @@ class Absences:
             is_blocked=any(off.starts <= absence.starts and absence.ends <= off.ends for off in provider.time_off),
             still_blocked=await self._still_blocked(context, absence, provider.time_off) if absence.ended_at else (),
             may_restore=Capability.RECORD_ATTENDANCE in system.capabilities,
-            whole=undecided <= _MOST_LISTED,
+            whole=undecided <= _MAX_LISTED,
         )
 
     async def choose(self, context: ActionContext, absence_id: str, chosen: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSyst
 from frontdesk.texts import N_
 
 LONGEST = timedelta(days=366)
-_MOST_LISTED = 50
+_MAX_LISTED = 50
 NOT_HERE = N_("Time is blocked in the practice's own system.")
 
 
@@ -94,7 +94,7 @@ class Blocks:
         directory = await system.directory()
         self._check_place(directory, block)
         found = [each for each in await appointments_in(system, directory, block) if each.status in CANCELLABLE]
-        listed = found[:_MOST_LISTED]
+        listed = found[:_MAX_LISTED]
         contacts = await system.contacts([each.patient_id for each in listed]) if listed else {}
         if contacts:
             await context.record("console.blocked_appointments", *sorted(contacts), read=True)

@@ -36,8 +36,8 @@ from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
 
 # All practices share the service. These hold for each client: nothing limits how many clients a practice has.
-_MOST_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
-_MOST_QUOTA = 10 * DEFAULT_QUOTA
+_MAX_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
+_MAX_QUOTA = 10 * DEFAULT_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class Clients:
 
 def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None:
     """Raises a Problem with every field that breaks a rule. The client may keep the limits that it has."""
-    most_per_minute = max(_MOST_PER_MINUTE, held.per_minute if held else 0)
-    most_quota = max(_MOST_QUOTA, held.quota if held else 0)
+    most_per_minute = max(_MAX_PER_MINUTE, held.per_minute if held else 0)
+    most_quota = max(_MAX_QUOTA, held.quota if held else 0)
     rules: tuple[Callable[[], object], ...] = (
         lambda: checked_name(fields.name),
         lambda: checked_grant(fields.grant),

@@ -13,7 +13,7 @@ from typing import Literal
 from frontdesk.outbound.calendar_notifier import KIND
 
 PAUSE_SECONDS = 1.0
-_MOST_EACH = 8  # streams of one staff member
+_MAX_STREAMS_PER_STAFF = 8  # streams of one staff member
 
 
 class TooManyStreams(Exception):  # noqa: N818 - a state of the world
@@ -49,7 +49,7 @@ class LiveCalendars:
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
         """Listens for changes of the practice while it is entered. Raises TooManyStreams."""
-        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= _MOST_EACH:
+        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= _MAX_STREAMS_PER_STAFF:
             raise TooManyStreams
         event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")
         self._open[whose] += 1

@@ -10,7 +10,7 @@ from frontdesk.desk.context import ActionContext
 from frontdesk.engine.patient_guard import ASKED
 from frontdesk.store.database import Database
 
-_MOST_PERSONS = 20
+_MAX_PERSONS = 20
 
 _READS = f"""
 SELECT c.client_id, c.name,{PATIENT_LIMITS},
@@ -87,7 +87,7 @@ class PatientReads:
             row = await connection.fetchrow(
                 _READS + " AND c.client_id = $3", context.practice_id, context.now, client_id
             )
-            persons = await connection.fetch(_PERSONS, context.practice_id, client_id, context.now, _MOST_PERSONS)
+            persons = await connection.fetch(_PERSONS, context.practice_id, client_id, context.now, _MAX_PERSONS)
         asked = [AskedPerson(ASKED + each["person"], *list(each.values())[1:]) for each in persons]
         return ClientReads(**row, persons=asked)
 

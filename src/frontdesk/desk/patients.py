@@ -29,10 +29,10 @@ from frontdesk.systems.port import (
 )
 
 SHOWN = 25
-LONGEST_TEXT = 200
-_MOST_WORDS = 6
+MAX_SEARCH_LENGTH = 200
+_MAX_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
-_PAGE = _MOST_PAST = 200
+_PAGE = _MAX_PAST = 200
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _OTHER_MONTHS = {
     "mär": "mar",
@@ -106,8 +106,8 @@ class Patients:
             raise Problem(
                 "capability_not_supported", "The practice's own system finds patients by all four fields only."
             )
-        if len(text) > LONGEST_TEXT:
-            raise invalid([FieldError("search", "maxLength", f"search must be at most {LONGEST_TEXT} characters")])
+        if len(text) > MAX_SEARCH_LENGTH:
+            raise invalid([FieldError("search", "maxLength", f"search must be at most {MAX_SEARCH_LENGTH} characters")])
         date_format = (await system.directory()).practice.date_format
         searches, number = parse_search(text, date_format), _NUMBER.match(text.strip())
         if searches == [PatientSearch()] and number is None:
@@ -131,13 +131,13 @@ class Patients:
         notes = await notes_on(self.database, context.practice_id, [patient.id])
         await context.record("console.patient", patient.id, read=True)
         upcoming: list[PatientAppointment] = []
-        past: deque[PatientAppointment] = deque(maxlen=_MOST_PAST)
+        past: deque[PatientAppointment] = deque(maxlen=_MAX_PAST)
         whole = True
         async for appointment in _appointments(system, patient.id):
             if appointment.ends_at > context.now and appointment.status != "cancelled":
                 upcoming.append(_shown(appointment, directory))
             else:
-                whole = whole and len(past) < _MOST_PAST
+                whole = whole and len(past) < _MAX_PAST
                 past.append(_shown(appointment, directory))
         return PatientView(
             patient,
@@ -180,7 +180,7 @@ def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
 
 def _names(text: str) -> tuple[tuple[str, str], ...]:
     """Every way to split the words into first and last name."""
-    said = words(text)[:_MOST_WORDS]
+    said = words(text)[:_MAX_WORDS]
     if not said:
         return ()
     readings = [("", "".join(said)), ("".join(said), "")]

@@ -40,7 +40,7 @@ from frontdesk.systems.stranding import Choice, Stranding, StrandingReport, defa
 from frontdesk.systems.stranding import StrandingRefused as StrandingRefused
 
 STRANDED_CHOICES: Mapping[str, Choice] = {"keep": "keep", "cancel": "cancel"}
-LARGEST_FILE = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
+MAX_FILE_BYTES = 1024 * 1024  # larger files take seconds to parse; the command line accepts them
 _reading = asyncio.Semaphore(1)
 
 

@@ -12,8 +12,8 @@ from frontdesk.domain.slot_ids import SlotIds, SlotRef
 from frontdesk.operations import booking_refusal
 from frontdesk.systems.port import SchedulingSystem, SlotQuery
 
-_MOST_OF_A_DAY = 1000
-_MOST_AHEAD = 100
+_MAX_PER_DAY = 1000
+_MAX_AHEAD = 100
 # How many of each kind a person chooses from.
 _SAME_DAY, _SAME_PROVIDER, _ELSEWHERE, _LATER = 4, 3, 2, 2
 
@@ -73,17 +73,17 @@ class ProposedTimes:
         wanted = minute_of(appointment.starts_at)
         day = local_date(wanted, home.time_zone)
         visit = (appointment.visit_type_id, appointment.procedure_id)
-        that_day = await self._free(SlotQuery(*visit, None, None, day, day), _MOST_OF_A_DAY, length)
+        that_day = await self._free(SlotQuery(*visit, None, None, day, day), _MAX_PER_DAY, length)
         nearest = sorted(that_day, key=lambda each: (abs(each.start - wanted), each.start < wanted, each))
         here = [each for each in nearest if each.location_id == home.id][:_SAME_DAY]
         elsewhere = [each for each in nearest if each.location_id != home.id][:_ELSEWHERE]
         back = self._away.ends.date() if isinstance(self._away.ends, datetime) else self._away.ends
         own_later = SlotQuery(*visit, self._away.provider_id, None, max(day, back), None)
-        own = (await self._free(own_later, _MOST_AHEAD, length))[:_SAME_PROVIDER]
+        own = (await self._free(own_later, _MAX_AHEAD, length))[:_SAME_PROVIDER]
         later: list[_Free] = []
         if len(here) + len(own) < _LATER:
             ahead = SlotQuery(*visit, None, None, day + timedelta(days=1), None)
-            later = [each for each in await self._free(ahead, _MOST_AHEAD, length) if each not in own][:_LATER]
+            later = [each for each in await self._free(ahead, _MAX_AHEAD, length) if each not in own][:_LATER]
         return [*here, *own, *elsewhere, *later]
 
     async def _free(self, query: SlotQuery, most: int, length: timedelta) -> list[_Free]:

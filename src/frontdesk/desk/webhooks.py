@@ -30,7 +30,7 @@ from frontdesk.outbound.webhooks.endpoints import (
 from frontdesk.outbound.webhooks.sender import Sender, Sent, send_test
 from frontdesk.store.database import Database
 
-MOST_ENDPOINTS = 20  # every event is sent to each
+MAX_ENDPOINTS = 20  # every event is sent to each
 _DEAD_SHOWN = 20
 
 
@@ -67,7 +67,7 @@ class Webhooks:
                 events,
                 context.now,
                 public_only=True,
-                most=MOST_ENDPOINTS,
+                most=MAX_ENDPOINTS,
                 recorder=recorder_once(context, "console.add_webhook", once),
             )
         except (TargetError, EndpointLimitError) as error:

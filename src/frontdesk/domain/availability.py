@@ -33,7 +33,7 @@ _SHORTEST_DAY_MINUTES = 23 * 60
 _EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
 _LONG_AGO, _NEVER = -(2**62), 2**62
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - time off is naive local time
-LONGEST_APPOINTMENT = 2 * DAY_MINUTES  # also of a hold, with the buffer after it; the tables have constraints
+MAX_APPOINTMENT_MINUTES = 2 * DAY_MINUTES  # also of a hold, with the buffer after it; the tables have constraints
 OVERRIDE_LANE = 1001  # the first lane of appointments that staff booked against the rules; above any capacity
 
 

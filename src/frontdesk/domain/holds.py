@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 # So that no client blocks a calendar: with the usual lifetime it holds fewer than three times on average.
-MOST_AT_ONCE = 5
-MOST_PER_HOUR = 30
+MAX_HOLDS = 5
+MAX_HOLDS_PER_HOUR = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from frontdesk.web.http_request import (
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import problem_answer, problem_document
 
-LONGEST_ADDRESS = 8 * 1024
-LARGEST_HEADERS = 32 * 1024
+MAX_REQUEST_TARGET_LENGTH = 8 * 1024
+MAX_HEADER_BYTES = 32 * 1024
 _FHIR = f"{FHIR_PREFIX}/"
 _COUNTED = ("/api/", "/mcp", _FHIR)
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
@@ -195,9 +195,9 @@ def _resource(request: HttpRequest) -> str:
 
 
 def _check_sizes(request: HttpRequest) -> None:
-    if sum(map(len, chain.from_iterable(request.raw_headers))) > LARGEST_HEADERS:
+    if sum(map(len, chain.from_iterable(request.raw_headers))) > MAX_HEADER_BYTES:
         raise Problem("payload_too_large", "The header fields of the request are too large.", status=431)
-    if len(request.path) + len(request.query) > LONGEST_ADDRESS:
+    if len(request.path) + len(request.query) > MAX_REQUEST_TARGET_LENGTH:
         raise Problem("payload_too_large", "The address of the request is too long.", status=414)
 
 

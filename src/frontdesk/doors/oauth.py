@@ -43,7 +43,7 @@ _CLIENT_GRANT = "client_credentials"
 _GRANTS = (_CLIENT_GRANT, *ASSISTANT_GRANTS)
 _FORM = "application/x-www-form-urlencoded"
 _EVERY_METHOD = ()  # the endpoint itself refuses all but POST, as OAuth errors
-_MOST_PARAMETERS = 50
+_MAX_PARAMETERS = 50
 _REPEATABLE = "resource"  # RFC 8707
 _PARAMETERS = ("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "scope")
 NOT_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -135,7 +135,7 @@ async def read_form(request: Request) -> Form:
         raise Problem("unsupported_media_type", f"The token endpoint requires a body of type {_FORM}.")
     body = await read_body(request_of(request.scope), request.receive)
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS)
     except ValueError:
         raise refused("invalid_request", "The body is not a valid form.", "$") from None
     form: Form = {}

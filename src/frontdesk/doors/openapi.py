@@ -17,7 +17,7 @@ from frontdesk.doors.openapi_errors import (
     response_name,
 )
 from frontdesk.doors.rest import PREFIX
-from frontdesk.engine.intents import LONGEST_KEY
+from frontdesk.engine.intents import MAX_KEY_LENGTH
 from frontdesk.engine.sandbox import HEADER as SIMULATE
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
@@ -124,7 +124,7 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": r"\S"},
+                "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": r"\S"},
                 "description": "For tokens of the integration grant: within 24 hours, the same key with the same "
                 "request returns the stored result; with another request it is a conflict. Agents need none.",
                 "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",

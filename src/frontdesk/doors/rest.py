@@ -20,7 +20,7 @@ from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem
 
 PREFIX = "/api"
-MOST_PARAMETERS = 100
+MAX_PARAMETERS = 100
 _ID_AT = 3  # among the segments of a path: /api/slots/{slotId}
 
 
@@ -154,10 +154,10 @@ def _arguments(
 def _query_pairs(query: bytes) -> list[tuple[str, str]]:
     """The parameters as they came; bytes that are not UTF-8 are kept for the reading to refuse."""
     text = query.decode("utf-8", "surrogateescape")
-    if "%" not in text and "+" not in text and text.count("&") < MOST_PARAMETERS:  # nothing to decode: much faster
+    if "%" not in text and "+" not in text and text.count("&") < MAX_PARAMETERS:  # nothing to decode: much faster
         return [(name, value) for name, _, value in (pair.partition("=") for pair in text.split("&") if pair)]
     try:
-        return parse_qsl(text, keep_blank_values=True, errors="surrogateescape", max_num_fields=MOST_PARAMETERS)
+        return parse_qsl(text, keep_blank_values=True, errors="surrogateescape", max_num_fields=MAX_PARAMETERS)
     except ValueError:
-        message = f"the query must have at most {MOST_PARAMETERS} parameters"
+        message = f"the query must have at most {MAX_PARAMETERS} parameters"
         raise invalid([FieldError("$", BINDING, message)]) from None

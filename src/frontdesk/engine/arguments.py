@@ -16,7 +16,7 @@ from frontdesk.operations import Operation
 from frontdesk.operations._fields import NULL_REMOVES
 from frontdesk.operations._schemas import plain_schema
 
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}\Z", re.ASCII)
 _RULES = frozenset(
@@ -129,7 +129,7 @@ def _collect(
     for spelt, value in given:
         lower = spelt.lower()
         name = known.get(lower)
-        if name is None and len(arguments.errors) >= MOST_ERRORS:
+        if name is None and len(arguments.errors) >= MAX_ERRORS:
             continue  # naming each of thousands would cost more than the rest of the call
         if lower in seen:
             arguments.values.pop(name or "", None)
@@ -146,7 +146,7 @@ def _collect(
 
 
 def _refuse_repeated(arguments: Arguments, known: Mapping[str, str], repeated: Iterable[str]) -> None:
-    for spelt in islice(repeated, MOST_ERRORS):
+    for spelt in islice(repeated, MAX_ERRORS):
         name = known.get(spelt.lower()) or _shown(spelt)
         arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
 

@@ -18,7 +18,7 @@ from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
-from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR
+from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
@@ -37,8 +37,8 @@ _STALE_ATTEMPTS = 5
 
 _REASONS = {
     "patient_overlap": PATIENT_OVERLAP,
-    "too_many_holds": f"This client already has {MOST_AT_ONCE} holds: book or release one first.",
-    "too_many_holds_this_hour": f"This client may place at most {MOST_PER_HOUR} holds an hour.",
+    "too_many_holds": f"This client already has {MAX_HOLDS} holds: book or release one first.",
+    "too_many_holds_this_hour": f"This client may place at most {MAX_HOLDS_PER_HOUR} holds an hour.",
     "hold_ended": HOLD_ENDED,
     "patient_exists": PATIENT_EXISTS,
 }

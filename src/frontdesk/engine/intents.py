@@ -14,7 +14,7 @@ from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Intent, SystemUnavailable
 
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 _PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first
 _LOOK_AGAIN_SECONDS = 0.1
 
@@ -33,8 +33,8 @@ def key_faults(key: str | None) -> list[FieldError]:
     """What is wrong with an Idempotency-Key, as of any other field."""
     if key is not None and not key.strip():
         return [FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")]
-    if key is not None and len(key) > LONGEST_KEY:
-        message = f"Idempotency-Key must be at most {LONGEST_KEY} characters"
+    if key is not None and len(key) > MAX_KEY_LENGTH:
+        message = f"Idempotency-Key must be at most {MAX_KEY_LENGTH} characters"
         return [FieldError("Idempotency-Key", "maxLength", message)]
     return []
 

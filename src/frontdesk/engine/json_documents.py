@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-MOST_LEVELS = 64
+MAX_DEPTH = 64
 _NESTING = (dict, list)
 
 
@@ -27,7 +27,7 @@ def read_json(content: bytes) -> tuple[Any, list[str]]:
 
 def _count_names(document: Any) -> int:
     names, level = 0, [document] if type(document) in _NESTING else []
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_DEPTH):
         inner: list[Any] = []
         for each in level:
             if type(each) is dict:
@@ -37,7 +37,7 @@ def _count_names(document: Any) -> int:
         if not inner:
             return names
         level = inner
-    raise UnreadableJson(f"must have at most {MOST_LEVELS} levels of nesting")
+    raise UnreadableJson(f"must have at most {MAX_DEPTH} levels of nesting")
 
 
 def _repeated_names(content: bytes) -> list[str]:

@@ -13,7 +13,7 @@ from frontdesk.domain.errors import Problem
 
 WAIT_SECONDS = 10.0
 _CROWDED_SECONDS = 1.0
-_LONGEST_REST = 0.1
+_MAX_REST = 0.1
 _BUSY = "Too many calls are being executed at the moment; this one was not executed."
 
 _Turn = asyncio.Future[None]
@@ -80,7 +80,7 @@ class Turns:
         if caller.practice_id in self._waiting and self._is_crowded(caller.practice_id):
             self._resting.add(caller.practice_id)
             loop = asyncio.get_running_loop()
-            rest = min(loop.time() - turn.began, _LONGEST_REST)
+            rest = min(loop.time() - turn.began, _MAX_REST)
             loop.call_later(rest, self._end_rest, caller.practice_id)
         self._end(caller.practice_id)
 

@@ -20,9 +20,9 @@ from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_fault
 
 INT32_MAX = 2**31 - 1
-DEFAULT_LIMIT, MOST_LIMIT = 50, 200
+DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 NAME_LENGTH, PHONE_LENGTH, REASON_LENGTH, EMAIL_LENGTH = 100, 32, 500, 254
-MOST_PHONE_DIGITS = 15
+MAX_PHONE_DIGITS = 15
 FOREIGN_CURSOR = "must be the nextCursor of a page of this same query"
 NULL_REMOVES = "x-null-removes"  # marks the schema of a field where null removes what is stored; elsewhere it is absent
 
@@ -146,8 +146,8 @@ def _digits_from(least: int) -> Callable[[str], str]:
         count = len(digits(value))
         if count < least:
             raise broken("minDigits", f"must contain at least {least} digits")
-        if count > MOST_PHONE_DIGITS:
-            raise broken("maxLength", f"must contain at most {MOST_PHONE_DIGITS} digits")
+        if count > MAX_PHONE_DIGITS:
+            raise broken("maxLength", f"must contain at most {MAX_PHONE_DIGITS} digits")
         return value
 
     return check
@@ -191,7 +191,7 @@ def _text_schema(**schema: Any) -> WithJsonSchema:
 
 def _phone_schema(least: int, description: str) -> WithJsonSchema:
     others = f"[^0-9{_CONTROL}]*"
-    pattern = f"^{others}([0-9]{others}){{{least},{MOST_PHONE_DIGITS}}}$"
+    pattern = f"^{others}([0-9]{others}){{{least},{MAX_PHONE_DIGITS}}}$"
     return _text_schema(minLength=least, maxLength=PHONE_LENGTH, pattern=pattern, description=description)
 
 
@@ -206,8 +206,8 @@ Id = Annotated[
 Limit = Annotated[
     int,
     AfterValidator(int32),
-    AfterValidator(between(1, MOST_LIMIT)),
-    integer_schema(MOST_LIMIT, "The most items to return."),
+    AfterValidator(between(1, MAX_LIMIT)),
+    integer_schema(MAX_LIMIT, "The most items to return."),
 ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.holds import MOST_AT_ONCE, MOST_PER_HOUR, Hold, expiry
+from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR, Hold, expiry
 from frontdesk.domain.ids import new_hold_id
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations._booking import booking_of, own_hold, slot_of
@@ -55,7 +55,7 @@ async def hold_slot(context: Context, given: HoldRequest) -> Proposal:
     if not state.available:
         raise Problem("slot_unavailable")
     until = expiry(context.now, context.hold_lifetime)
-    change = HoldSlot(state.version, new_hold_id(), booking_of(slot, state), until, MOST_AT_ONCE, MOST_PER_HOUR)
+    change = HoldSlot(state.version, new_hold_id(), booking_of(slot, state), until, MAX_HOLDS, MAX_HOLDS_PER_HOUR)
     return Proposal({"slotId": given.slot_id, **visit_read_back(slot, state.directory)}, change)
 
 

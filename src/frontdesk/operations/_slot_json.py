@@ -8,14 +8,14 @@ from frontdesk.domain.local_time import iso_local
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.systems.port import OpenSlots
 
-MOST_SLOTS = 40_000  # about 350 bytes each
-_MOST_OF_A_KIND = 5_000
+MAX_SLOTS = 40_000  # about 350 bytes each
+_MAX_SLOTS_PER_KIND = 5_000
 
 _Kind = tuple[SlotIds, int, int, str, int, int, int]
 
 
 class SlotJson:
-    def __init__(self, most_slots: int = MOST_SLOTS) -> None:
+    def __init__(self, most_slots: int = MAX_SLOTS) -> None:
         self._known: BoundedCache[_Kind, dict[int, bytes]] = BoundedCache(most_slots)
 
     def items(
@@ -28,7 +28,7 @@ class SlotJson:
         known = self._known.get(kind) or {}
         unknown = [start for start in starts if start not in known]
         if unknown:
-            if len(known) + len(unknown) > _MOST_OF_A_KIND:
+            if len(known) + len(unknown) > _MAX_SLOTS_PER_KIND:
                 known, unknown = {}, list(starts)
             known.update(zip(unknown, _items(*kind, unknown), strict=True))
             self._known.put(kind, known, weight=len(known))

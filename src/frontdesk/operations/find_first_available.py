@@ -10,7 +10,7 @@ from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
 from frontdesk.systems.port import Capability, SlotQuery
 
-DEFAULT_FOUND, MOST_FOUND = 5, 50
+DEFAULT_FOUND, MAX_FOUND = 5, 50
 
 
 class Request(Input):
@@ -22,8 +22,8 @@ class Request(Input):
     limit: Annotated[
         int,
         AfterValidator(int32),
-        AfterValidator(between(1, MOST_FOUND)),
-        integer_schema(MOST_FOUND, "The most slots to return."),
+        AfterValidator(between(1, MAX_FOUND)),
+        integer_schema(MAX_FOUND, "The most slots to return."),
     ] = DEFAULT_FOUND
 
 

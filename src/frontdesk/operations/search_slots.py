@@ -12,8 +12,8 @@ from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
 from frontdesk.systems.port import Capability, SlotQuery
 
-LONGEST_WINDOW = timedelta(days=14)
-_AT_MOST = f"at most {LONGEST_WINDOW.days} days after from"
+MAX_WINDOW = timedelta(days=14)
+_AT_MOST = f"at most {MAX_WINDOW.days} days after from"
 
 
 class Request(Input):
@@ -30,7 +30,7 @@ class Request(Input):
     @classmethod
     def _window(cls, last: date, info: ValidationInfo) -> date:
         require_order(last, info)
-        if "first" in info.data and last - info.data["first"] > LONGEST_WINDOW:
+        if "first" in info.data and last - info.data["first"] > MAX_WINDOW:
             raise broken("maxWindow", f"must be {_AT_MOST}")
         return last
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_SECONDS = 10.0
-_LARGEST_DOCUMENT = 64 * 1024
+_MAX_DOCUMENT_BYTES = 64 * 1024
 
 
 class FetchError(Exception):
@@ -68,7 +68,7 @@ class CheckedHttp:
                 async with contextlib.aclosing(answer):
                     if answer.status_code != 200:
                         raise FetchError("refused")
-                    return await read_content(answer, _LARGEST_DOCUMENT)
+                    return await read_content(answer, _MAX_DOCUMENT_BYTES)
         except Exception as error:
             raise FetchError(failure_of(error)) from error
 

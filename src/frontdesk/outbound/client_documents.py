@@ -18,7 +18,7 @@ LARGEST = 5 * 1024
 _SECONDS = 5.0
 _AT_ONCE = 4
 _CACHED = 1000
-_FRESH_SECONDS, _LONGEST_SECONDS = 300, 86_400
+_FRESH_SECONDS, _MAX_SECONDS = 300, 86_400
 _MAX_AGE = re.compile(r"\bmax-age=([0-9]{1,9})")
 
 
@@ -72,4 +72,4 @@ def _fresh_seconds(cache_control: str) -> int:
     if "no-store" in directives or "no-cache" in directives:
         return 0
     found = _MAX_AGE.search(directives)
-    return _FRESH_SECONDS if found is None else min(int(found.group(1)), _LONGEST_SECONDS)
+    return _FRESH_SECONDS if found is None else min(int(found.group(1)), _MAX_SECONDS)

@@ -15,7 +15,7 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 
 SIGN_IN_PAGE = "sign-in-page"  # the actor: nobody has proven who they are
 _AT_ONCE = 4
-_MOST_WAITING = 100
+_MAX_WAITING = 100
 _MINUTES = int(LINK_LIFETIME.total_seconds() // 60)
 _TEXT = """\
 Somebody, probably you, asked to sign in to frontdesk.
@@ -47,7 +47,7 @@ class SignInMail:
 
     def request(self, email: str, request_id: str) -> None:
         """Sends a link for each practice where the address belongs to staff, soon, or nothing."""
-        if len(self._tasks) >= _MOST_WAITING:
+        if len(self._tasks) >= _MAX_WAITING:
             _log.warning("a sign-in link was not mailed: too many are waiting")
             return
         task = asyncio.create_task(self._send(email, request_id), name="sign-in-mail")

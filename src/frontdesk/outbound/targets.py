@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from frontdesk.host_lookups import HostLookups
 
-LONGEST_URL = 2000
+MAX_URL_LENGTH = 2000
 NOT_PUBLIC = "The address must be a public address."
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
@@ -37,8 +37,8 @@ class Target:
 
 def parse_target(url: str, *, allow_private: bool) -> Target:
     parts, port = _split(url)
-    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise TargetError(f"The address is at most {LONGEST_URL} printable ASCII characters without spaces.")
+    if len(url) > MAX_URL_LENGTH or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise TargetError(f"The address is at most {MAX_URL_LENGTH} printable ASCII characters without spaces.")
     if parts.scheme not in _PORTS or not parts.hostname:
         raise TargetError("The address must be a complete https:// URL.")
     if parts.scheme != "https" and not allow_private:

@@ -133,8 +133,8 @@ def _matching(pattern: str) -> dict[str, str]:
 Slug = Annotated[str, form(_SLUG, "must be 1 to 63 of a-z, 0-9 and -, neither beginning nor ending with -")]
 Id = Annotated[int, within(1, 2**31 - 1)]
 # Numbers are 32 bits; those above are for the patients that are created after the one with the highest number.
-LARGEST_PATIENT_NUMBER = 2_000_000_000
-PatientNumber = Annotated[int, within(1, LARGEST_PATIENT_NUMBER)]
+MAX_PATIENT_NUMBER = 2_000_000_000
+PatientNumber = Annotated[int, within(1, MAX_PATIENT_NUMBER)]
 Name = Annotated[str, _text(100)]
 PersonName = Annotated[Name, rule(has_letter, "must contain a letter")]
 Reason = Annotated[str, _text(500)]

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontdesk.access.limits.connections import ConnectionLimit
-from frontdesk.doors.gateway import LONGEST_ADDRESS
+from frontdesk.doors.gateway import MAX_REQUEST_TARGET_LENGTH
 
 HEAD_SECONDS = 10  # for the request line and headers
 BODY_SECONDS = 15
@@ -314,7 +314,7 @@ class Connection(HttpToolsProtocol):
 
     def _or_too_long(self, status: int) -> int:
         """414 if the parser failed on an overlong address."""
-        return 414 if self._in_head and len(self.url) > LONGEST_ADDRESS else status
+        return 414 if self._in_head and len(self.url) > MAX_REQUEST_TARGET_LENGTH else status
 
     def _refuse(self, status: int) -> None:
         """Ends a connection with unreadable input, after the answers to earlier requests."""

@@ -15,7 +15,7 @@ from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
 from frontdesk.store.database import Database
 from frontdesk.store.rows import camel, field_names, upsert_sql
 
-MOST_PROVIDERS = 10_000  # over all practices; with their share of everything else about two kilobytes each
+MAX_PROVIDERS = 10_000  # over all practices; with their share of everything else about two kilobytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class StoredDirectory:
 class DirectoryCache:
     """Caches directories by practice. Concurrent callers share one load."""
 
-    def __init__(self, database: Database, most_providers: int = MOST_PROVIDERS) -> None:
+    def __init__(self, database: Database, most_providers: int = MAX_PROVIDERS) -> None:
         self._database = database
         self._cached: BoundedCache[int, StoredDirectory] = BoundedCache(most_providers)
         self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()

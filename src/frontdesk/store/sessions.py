@@ -26,7 +26,7 @@ SELECT '{}'::integer[], '{}'::timestamptz[], session_user AS login,
 _A_TABLE_OF_PRACTICES = "frontdesk.patient"
 _PROBE = "SELECT $1::integer + 1"
 _SESSION = "SELECT pg_backend_pid()"
-_MOST_SESSIONS = 20
+_MAX_SESSIONS = 20
 _NO_PREPARED_STATEMENTS = (
     "The pooler does not support prepared statements: use PgBouncer 1.21 or newer with max_prepared_statements above "
     "0, or session mode."
@@ -65,7 +65,7 @@ async def check_pooler(first: Any, second: Any) -> None:
     async with first.transaction():
         statement = await first.prepare(_PROBE)
         session = await first.fetchval(_SESSION)
-    for _ in range(_MOST_SESSIONS):
+    for _ in range(_MAX_SESSIONS):
         async with second.transaction():
             if await second.fetchval(_SESSION) != session:
                 continue

@@ -7,10 +7,10 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.web.http_request import HttpRequest, Receive
 from frontdesk.web.responses import BodyNotRead
 
-LARGEST_BODY = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 
 
-async def read_body(request: HttpRequest, receive: Receive, largest: int = LARGEST_BODY) -> bytes:
+async def read_body(request: HttpRequest, receive: Receive, largest: int = MAX_BODY_BYTES) -> bytes:
     content_length = request.headers.get(b"content-length")
     if content_length is not None and (not content_length.isdigit() or int(content_length[:20]) > largest):
         raise BodyNotRead("payload_too_large")

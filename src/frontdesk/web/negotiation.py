@@ -11,7 +11,7 @@ _RAW = {  # the first is preferred
     "text/plain": b"text/plain; charset=utf-8",
 }
 OFFERED = tuple(_RAW)
-LONGEST_ACCEPT = 1000  # of an Accept or Accept-Language header; the rest is not read
+MAX_ACCEPT_LENGTH = 1000  # of an Accept or Accept-Language header; the rest is not read
 
 
 @lru_cache(maxsize=256)
@@ -27,7 +27,7 @@ def response_type(accept: bytes | None) -> bytes:
 
 def preferred(accept: bytes, offers: Sequence[str]) -> str | None:
     """The media type that the header prefers, the first of equals; None if it accepts none."""
-    ranges = [_range(part) for part in accept[:LONGEST_ACCEPT].decode("latin-1").lower().split(",") if part.strip()]
+    ranges = [_range(part) for part in accept[:MAX_ACCEPT_LENGTH].decode("latin-1").lower().split(",") if part.strip()]
     best, chosen = 0.0, None
     for offered in offers:
         quality = _quality(offered, ranges)

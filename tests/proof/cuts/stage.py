@@ -20,7 +20,7 @@ from tests.support.world import World, build_world, open_world
 
 WAYS = ("challenge", "confirmation", "key", "plain")
 DOORS = {"rest": over_rest, "mcp": over_mcp}
-MOST_MESSAGES = 400
+MAX_MESSAGES = 400
 CUT_EVERY = int(os.environ.get("CUT_EVERY", "1"))  # messages, where a suite would take too long otherwise
 UNAVAILABLE, UNKNOWN, CHALLENGE, DONE = "upstream_unavailable", "internal", "confirmation_required", "done"
 EXECUTED = {DONE: (1,), UNAVAILABLE: (0,), UNKNOWN: (0, 1), LOST: (0, 1)}  # how often, by what the caller learned
@@ -49,7 +49,7 @@ class Stage:
 
         `lost_before`: the connection is lost at the first message, so that the fault also hits the next connection.
         """
-        for point in range(0, MOST_MESSAGES, every):
+        for point in range(0, MAX_MESSAGES, every):
             if self.harmed is not self.steady:
                 await self._reopen(impatient=fault == "drop")
             faults: dict[int, Fault] = {**({0: "cut"} if lost_before else {}), point: fault}
@@ -161,7 +161,7 @@ async def stage(cluster: EmbeddedPostgres, template: str, folder: Path) -> Async
         for world in (steady, harmed):
             stack.push_async_callback(world.close)
         for name in WRITES:  # fills the caches of both services
-            await built.call(name, "confirmation", "rest", {MOST_MESSAGES: "cut"})
+            await built.call(name, "confirmation", "rest", {MAX_MESSAGES: "cut"})
         yield built
 
 

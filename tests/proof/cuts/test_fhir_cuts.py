@@ -13,7 +13,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.fhir.practice import Upstream, be_patient, fhir_world, forgive, opened, settle
 from tests.fhir.writes import WRITES, Scene, nothing_is_left_over
 from tests.proof.cuts.proxy import Fault, Proxy, http_proxy
-from tests.proof.cuts.stage import CUT_EVERY, MOST_MESSAGES, UNKNOWN, proxied
+from tests.proof.cuts.stage import CUT_EVERY, MAX_MESSAGES, UNKNOWN, proxied
 from tests.proof.cuts.writes import Marks
 from tests.support.shared_database import as_superuser, new_database
 from tests.support.shared_database import opened as database_opened
@@ -112,5 +112,5 @@ async def cut_off(
 @pytest.mark.parametrize("to", ["database", "fhir"])
 @pytest.mark.parametrize("name", WRITES)
 async def test_a_cut_at_any_message_leaves_one_execution_and_one_answer(cut_off: FhirStage, name: str, to: str) -> None:
-    messages = await cut_off.sweep(name, cut_off.proxies[to], "cut", range(0, MOST_MESSAGES, CUT_EVERY))
-    assert 10 < messages < MOST_MESSAGES
+    messages = await cut_off.sweep(name, cut_off.proxies[to], "cut", range(0, MAX_MESSAGES, CUT_EVERY))
+    assert 10 < messages < MAX_MESSAGES

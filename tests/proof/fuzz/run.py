@@ -21,7 +21,7 @@ from tests.proof.fuzz.mutation import mutated
 from tests.proof.fuzz.targets import TARGETS, Target
 
 HANG_SECONDS = 1.0
-MOST_KEPT = 300  # inputs of a corpus
+MAX_CORPUS_INPUTS = 300  # inputs of a corpus
 _TRACED = 40  # one input in so many is traced for the lines that it reaches
 _TURN_SECONDS = 0.25
 _SOURCES = str(Path(frontdesk.__file__).parent)
@@ -55,7 +55,7 @@ class Fuzzer:
                 if self.failures:
                     return
                 data = mutated(self.chance, self.corpus, self.target.words)
-                if self._try(data, traced=self.inputs % _TRACED == 0) and len(self.corpus) < MOST_KEPT:
+                if self._try(data, traced=self.inputs % _TRACED == 0) and len(self.corpus) < MAX_CORPUS_INPUTS:
                     self.corpus.append(data)
                 most -= 1
 

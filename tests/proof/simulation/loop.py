@@ -12,7 +12,7 @@ from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 
 T = TypeVar("T")
 BEGAN = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
-_MOST_STEPS = 2_000_000  # a simulation that goes on forever fails
+_MAX_STEPS = 2_000_000  # a simulation that goes on forever fails
 
 
 class _Selector(selectors.BaseSelector):
@@ -52,7 +52,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > _MAX_STEPS:
             raise RuntimeError("the simulation does not end")
         ready: deque[Any] = self._ready  # type: ignore[attr-defined]
         if len(ready) > 1:  # tasks that could go on change places; other callbacks keep theirs

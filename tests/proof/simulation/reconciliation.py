@@ -20,7 +20,7 @@ from tests.proof.simulation.loop import Link, SimulatedLoop
 TIMEOUT_SECONDS = 10.0
 SECONDS_OF_TROUBLE = 120.0
 # A write that cannot be found is given up then; a node that died holds its lease for five minutes.
-LONGEST_SECONDS = 2 * TIMEOUT_SECONDS + SETTLE_AFTER.total_seconds() + 300 + 60
+MAX_SECONDS = 2 * TIMEOUT_SECONDS + SETTLE_AFTER.total_seconds() + 300 + 60
 
 
 @dataclass
@@ -177,7 +177,7 @@ async def reconciliation(chance: Random) -> None:
         for each in nodes:
             each.recovered(1)
         await arriving
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS):
             while kept.rows:
                 await asyncio.sleep(1)
         for task in tasks:

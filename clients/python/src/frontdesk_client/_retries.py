@@ -13,7 +13,7 @@ from frontdesk_client.errors import AnswerLost, FrontdeskError
 from frontdesk_client.problems import Internal, RateLimited, UpstreamUnavailable
 
 _PASSING = (None, 429, 502, 503, 504)  # no response, or a proxy's temporary error
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_FIRST_PAUSE, _MAX_PAUSE = 0.2, 5.0
 _INTERNAL_PAUSE = 1.0
 
 
@@ -53,6 +53,6 @@ class Retries:
             return _INTERNAL_PAUSE * uniform(0.5, 1.5) if self._internal == 1 else None  # noqa: S311
         if isinstance(error, AnswerLost) and error.status in _PASSING:
             self._lost += 1
-            slower = min(_FIRST_PAUSE * 2.0 ** (self._lost - 1), _LONGEST_PAUSE)
+            slower = min(_FIRST_PAUSE * 2.0 ** (self._lost - 1), _MAX_PAUSE)
             return max(error.retry_after or 0.0, slower * uniform(0.5, 1.5))  # noqa: S311
         return None

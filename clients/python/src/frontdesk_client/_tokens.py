@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-_LONGEST_MARGIN = 30.0
+_MAX_MARGIN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Token:
     def from_json(cls, data: Any) -> "Token":
         """The expiry is a little early, so that a token does not expire in transit."""
         lifetime = float(data["expires_in"])
-        return cls(str(data["access_token"]), monotonic() + lifetime - min(_LONGEST_MARGIN, lifetime / 10))
+        return cls(str(data["access_token"]), monotonic() + lifetime - min(_MAX_MARGIN, lifetime / 10))
 
     def is_fresh(self) -> bool:
         return monotonic() < self.stale_at

@@ -17,8 +17,8 @@ from frontdesk.store.database import Database
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
 REGISTERED = re.compile(rf"{APPLICATION_FORM}\Z")
 _ALPHABET = string.digits + string.ascii_letters
-_LONGEST_NAME = 100
-_MOST_REDIRECTS = 10
+_MAX_NAME_LENGTH = 100
+_MAX_REDIRECTS = 10
 _REGISTER = "INSERT INTO application (application_id, name, redirect_uris, registered_at) VALUES ($1, $2, $3, $4)"
 _FIND = "SELECT application_id, name, redirect_uris FROM application WHERE application_id = $1"
 _PRUNE = """
@@ -116,12 +116,12 @@ def _described(application_id: str, description: Mapping[str, Any]) -> Applicati
     redirects = description.get("redirect_uris")
     if (
         not isinstance(redirects, list)
-        or not 1 <= len(redirects) <= _MOST_REDIRECTS
+        or not 1 <= len(redirects) <= _MAX_REDIRECTS
         or not all(isinstance(uri, str) and is_allowed(uri) for uri in redirects)
     ):
         raise ApplicationError(
             "invalid_redirect_uri",
-            f"redirect_uris must have 1 to {_MOST_REDIRECTS} addresses: https, or http on the loopback interface.",
+            f"redirect_uris must have 1 to {_MAX_REDIRECTS} addresses: https, or http on the loopback interface.",
         )
     for field, needed in (("grant_types", "authorization_code"), ("response_types", "code")):
         value = description.get(field)
@@ -129,8 +129,8 @@ def _described(application_id: str, description: Mapping[str, Any]) -> Applicati
             raise ApplicationError("invalid_client_metadata", f"{field} must include {needed}.")
     name = description.get("client_name") or host_of(redirects[0])
     name = name.strip() if isinstance(name, str) else ""
-    if not name or len(name) > _LONGEST_NAME or character_fault(name):
+    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
         raise ApplicationError(
-            "invalid_client_metadata", f"client_name must be one line of 1 to {_LONGEST_NAME} characters."
+            "invalid_client_metadata", f"client_name must be one line of 1 to {_MAX_NAME_LENGTH} characters."
         )
     return Application(application_id, name, tuple(dict.fromkeys(redirects)))

@@ -15,7 +15,7 @@ PARAMETERS = (
 )  # fmt: skip
 Parameters = Mapping[str, Sequence[str]]
 _CHALLENGE = re.compile(r"[\w-]{43}\Z", re.ASCII)
-_LONGEST_STATE = 2000
+_MAX_STATE_LENGTH = 2000
 
 
 class RequestRefused(Exception):  # noqa: N818 - an answer
@@ -43,7 +43,7 @@ def return_address(parameters: Parameters, application: Application) -> str | No
 
 def state_of(parameters: Parameters) -> str | None:
     given = parameters.get("state", ())
-    return given[0] if len(given) == 1 and len(given[0]) <= _LONGEST_STATE else None
+    return given[0] if len(given) == 1 and len(given[0]) <= _MAX_STATE_LENGTH else None
 
 
 def read_request(
@@ -58,7 +58,7 @@ def read_request(
     if given.get("code_challenge_method") != "S256" or not _CHALLENGE.match(given.get("code_challenge", "")):
         raise RequestRefused("invalid_request", "A code_challenge with code_challenge_method S256 is required.")
     if "state" in given and state_of(parameters) is None:
-        raise RequestRefused("invalid_request", f"state must have at most {_LONGEST_STATE} characters.")
+        raise RequestRefused("invalid_request", f"state must have at most {_MAX_STATE_LENGTH} characters.")
     if given.get("prompt") == "none":
         raise RequestRefused("consent_required", "A person has to agree.")
     check_resources(parameters.get("resource", ()), public_url)

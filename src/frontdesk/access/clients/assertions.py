@@ -19,7 +19,7 @@ from frontdesk.store.database import Database
 AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")  # of the token endpoint
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _LONGEST = 8192
-_LONGEST_JTI = 255
+_MAX_JTI_LENGTH = 255
 _LIFETIME_SECONDS = 300
 _SKEW_SECONDS = 60  # allowed difference between the client's clock and ours
 _KEEP = timedelta(hours=1)  # longer than any node's clock may differ
@@ -70,8 +70,8 @@ def read_assertion(text: str, token_url: str, now: datetime) -> Assertion:
         raise _refused("must have the client id as iss and sub")
     if claims.get("aud") not in (token_url, [token_url]):
         raise _refused(f"must have the token endpoint {token_url} as its only aud")
-    if not isinstance(jti, str) or not 1 <= len(jti) <= _LONGEST_JTI:
-        raise _refused(f"must have a jti of 1 to {_LONGEST_JTI} characters")
+    if not isinstance(jti, str) or not 1 <= len(jti) <= _MAX_JTI_LENGTH:
+        raise _refused(f"must have a jti of 1 to {_MAX_JTI_LENGTH} characters")
     expires_at, seconds = _time(claims.get("exp")), now.timestamp()
     if not seconds < expires_at <= seconds + _LIFETIME_SECONDS + _SKEW_SECONDS:
         raise _refused("must have an exp that lies in the future, by at most 5 minutes")

@@ -13,8 +13,8 @@ ALGORITHMS = ("RS384", "ES384")
 _ALGORITHM_OF = {("RSA", None): "RS384", ("EC", "P-384"): "ES384"}
 _PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 _RSA_BITS = range(2048, 4097)
-_MOST_KEYS = 20
-_LONGEST_KID = 255
+_MAX_KEYS = 20
+_MAX_KID_LENGTH = 255
 
 
 def read_jwks(content: bytes) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def read_jwks(content: bytes) -> dict[str, Any]:
         raise ClientError("The key set must be a JSON object with an array 'keys'.", "jwks") from None
     if any(_PRIVATE_MEMBERS & set(key) for key in read):
         raise ClientError("The key set contains a private or secret key; give public keys only.", "jwks")
-    if len(keys) > _MOST_KEYS:
-        raise ClientError(f"The key set may have at most {_MOST_KEYS} keys.", "jwks")
+    if len(keys) > _MAX_KEYS:
+        raise ClientError(f"The key set may have at most {_MAX_KEYS} keys.", "jwks")
     usable = [key for key in read if _is_usable(key)]
     kids = [key["kid"] for key in usable]
     if not usable or len(set(kids)) < len(kids):
@@ -44,7 +44,7 @@ def key_of(jwks: Mapping[str, Any], kid: str) -> jwt.PyJWK | None:
 
 def _is_usable(key: dict[str, Any]) -> bool:
     kid, algorithm = key.get("kid"), _algorithm(key)
-    if not isinstance(kid, str) or not 1 <= len(kid) <= _LONGEST_KID or algorithm is None:
+    if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID_LENGTH or algorithm is None:
         return False
     if key.get("alg", algorithm) != algorithm or key.get("use", "sig") != "sig":
         return False

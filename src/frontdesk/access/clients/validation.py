@@ -8,11 +8,11 @@ from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
 from frontdesk.domain.text import character_fault
 
-_LONGEST_NAME = 100
-_LARGEST_PER_MINUTE = 2**31 - 1
-_LARGEST_QUOTA = 2**63 - 1
-_LARGEST_BUDGET = 1_000_000
-_LARGEST_MISSES = 100
+_MAX_NAME_LENGTH = 100
+_MAX_PER_MINUTE = 2**31 - 1
+_MAX_QUOTA = 2**63 - 1
+_MAX_BUDGET = 1_000_000
+_MAX_MATCH_MISSES = 100
 
 
 class ClientError(Exception):
@@ -25,8 +25,8 @@ class ClientError(Exception):
 
 def checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or character_fault(name):
-        raise ClientError(f"A client's name is one line of 1 to {_LONGEST_NAME} characters.", "name")
+    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
+        raise ClientError(f"A client's name is one line of 1 to {_MAX_NAME_LENGTH} characters.", "name")
     return name
 
 
@@ -48,8 +48,8 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 def check_limits(per_minute: int | None, quota: int | None) -> None:
     for field, name, value, most in (
-        ("per_minute", "rate limit (calls a minute)", per_minute, _LARGEST_PER_MINUTE),
-        ("quota", "quota", quota, _LARGEST_QUOTA),
+        ("per_minute", "rate limit (calls a minute)", per_minute, _MAX_PER_MINUTE),
+        ("quota", "quota", quota, _MAX_QUOTA),
     ):
         if value is not None and not 1 <= value <= most:
             raise ClientError(f"The {name} must be between 1 and {most}.", field)
@@ -58,9 +58,9 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
 def check_patient_access(**limits: int | None) -> None:
     """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
     for field, name, most in (
-        ("patients_per_hour", "hourly patient limit", _LARGEST_BUDGET),
-        ("patients_per_day", "daily patient limit", _LARGEST_BUDGET),
-        ("match_misses", "number of failed matches", _LARGEST_MISSES),
+        ("patients_per_hour", "hourly patient limit", _MAX_BUDGET),
+        ("patients_per_day", "daily patient limit", _MAX_BUDGET),
+        ("match_misses", "number of failed matches", _MAX_MATCH_MISSES),
     ):
         value = limits.get(field)
         if value is not None and not 0 <= value <= most:

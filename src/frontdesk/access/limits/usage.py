@@ -15,7 +15,7 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 from frontdesk.store.practice_work import for_each_practice, practices_with
 
 FLUSH_SECONDS = 2.0
-MOST_KEPT = 20_000  # maximum number of unwritten keys
+MAX_UNWRITTEN_KEYS = 20_000  # maximum number of unwritten keys
 _AT_ONCE = 100
 KEEP_FINE = timedelta(days=2)
 KEEP_COARSE = timedelta(days=35)
@@ -50,7 +50,7 @@ class UsageCounts:
             self._add((labels.practice_id, (client, operation, labels.door, labels.status, code)), requests)
 
     def _add(self, key: _Key, requests: int) -> None:
-        if key in self._counts or len(self._counts) < MOST_KEPT:
+        if key in self._counts or len(self._counts) < MAX_UNWRITTEN_KEYS:
             self._counts[key] = self._counts.get(key, 0) + requests
 
     async def flush(self) -> None:

@@ -23,7 +23,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
 LOCK_AFTER_MINUTES = (2, 5, 10, 15, 30)
-MOST_WRONG_PINS = 5
+MAX_WRONG_PINS = 5
 _PIN = re.compile(r"[0-9]{4,8}\Z")
 _SALT = 16
 _PIN_CONTEXT = b"console pin"
@@ -168,7 +168,7 @@ class DeskLock:
         salt, kept = plain[:_SALT], plain[_SALT:]
         if _PIN.match(pin) and kept and hmac.compare_digest(await _hashed(pin, salt), kept):
             return True
-        if row["wrong_pins"] + 1 >= MOST_WRONG_PINS:
+        if row["wrong_pins"] + 1 >= MAX_WRONG_PINS:
             await connection.execute("DELETE FROM staff_session WHERE digest = $1", row["digest"])
         else:
             count = "UPDATE staff_session SET wrong_pins = wrong_pins + 1 WHERE digest = $1"

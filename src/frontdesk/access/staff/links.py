@@ -19,7 +19,7 @@ from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
 
 LINK_LIFETIME = timedelta(minutes=15)
-MOST_MAILED = 5
+MAX_UNUSED_LINKS = 5
 _ADD = "INSERT INTO staff_link VALUES ($1, $2, $3, $4)"
 _UNUSED = "SELECT count(*) FROM staff_link WHERE staff_id = $1 AND used_at IS NULL AND expires_at > $2"
 _BY_EMAIL = """
@@ -63,12 +63,12 @@ class MailedLink:
 
 async def links_for_email(database: Database, email: str, *, audit: AuditContext) -> list[MailedLink]:
     """A new link for each staff member with this address who may sign in. Earlier links stay valid, because anybody can
-    ask for new ones; who has as many as `MOST_MAILED` gets no more until they expire."""
+    ask for new ones; who has as many as `MAX_UNUSED_LINKS` gets no more until they expire."""
     made = []
     async with database.transaction() as connection:
         for row in await connection.fetch(_BY_EMAIL, email.strip().lower()):
             staff_id, practice_id = row["staff_id"], row["practice_id"]
-            if await connection.fetchval(_UNUSED, staff_id, audit.now) >= MOST_MAILED:
+            if await connection.fetchval(_UNUSED, staff_id, audit.now) >= MAX_UNUSED_LINKS:
                 continue
             token = new_token()
             await connection.execute(_ADD, digest_of(token), staff_id, audit.now, audit.now + LINK_LIFETIME)

@@ -28,7 +28,7 @@ Check = Callable[[Any], Awaitable[None]]
 _EVERY_SCOPE = frozenset(SCOPES)
 _ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 _SELECT = """
 SELECT s.staff_id, s.practice_id, p.slug, s.name, s.role, s.email, s.oidc_subject IS NOT NULL AS linked, s.disabled,
        s.created_at, s.signed_in_at
@@ -227,8 +227,8 @@ async def changing(database: Database, check: Check | None) -> AsyncIterator[Any
 
 def checked_name(name: str, of: str = "staff member") -> str:
     name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or character_fault(name):
-        raise StaffError(f"A {of}'s name is one line of 1 to {_LONGEST_NAME} characters.")
+    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
+        raise StaffError(f"A {of}'s name is one line of 1 to {_MAX_NAME_LENGTH} characters.")
     return name
 
 

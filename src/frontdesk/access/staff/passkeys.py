@@ -23,7 +23,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
 
 CHALLENGE_LIFETIME = timedelta(minutes=5)
-MOST_PASSKEYS = 20
+MAX_PASSKEYS = 20
 _ALPHABET = string.digits + string.ascii_letters
 _OUTAGE = "Signing in is not possible at the moment."
 _LIST = """
@@ -88,8 +88,8 @@ class Passkeys:
             if not await self._use_challenge(connection, challenge):
                 raise StaffError("The passkey could not be checked. Try again.")
             owned = "SELECT count(*) FROM staff_passkey WHERE staff_id = $1"
-            if await connection.fetchval(owned, session.staff_id) >= MOST_PASSKEYS:
-                raise StaffError(f"A staff member has at most {MOST_PASSKEYS} passkeys. Remove one first.")
+            if await connection.fetchval(owned, session.staff_id) >= MAX_PASSKEYS:
+                raise StaffError(f"A staff member has at most {MAX_PASSKEYS} passkeys. Remove one first.")
             values = (made.credential_id, made.public_key, made.sign_count, name, now)
             if not await connection.fetchval(_ADD, passkey_id, session.staff_id, *values):
                 raise StaffError("This passkey is registered already.")

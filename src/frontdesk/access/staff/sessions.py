@@ -21,8 +21,8 @@ IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=12)
 _TOUCH = timedelta(minutes=1)  # precision of last_seen_at: one write a minute, not one a request
 _KEEP_LINKS = timedelta(days=1)
-_LONGEST_TOKEN = 200
-_MOST_SESSIONS = 20
+_MAX_TOKEN_LENGTH = 200
+_MAX_SESSIONS = 20
 _OUTAGE = "Signing in is not possible at the moment."
 
 Means = Literal["link", "oidc", "passkey"]
@@ -149,7 +149,7 @@ class StaffSessions:
     async def find(self, token: str | None, *, in_use: bool = True) -> StaffSession | None:
         """The session of a token if it is still valid and not locked. `in_use` is false for requests that a script
         makes by itself."""
-        if not token or len(token) > _LONGEST_TOKEN:
+        if not token or len(token) > _MAX_TOKEN_LENGTH:
             return None
         digest, now = digest_of(token), self._clock()
         with outage_as_problem(_OUTAGE):
@@ -235,7 +235,7 @@ class StaffSessions:
         """The token of a new session. The caller holds the staff member's row."""
         token, now = new_token(), self._clock()
         await connection.execute("UPDATE staff SET signed_in_at = $2 WHERE staff_id = $1", staff_id, now)
-        await connection.execute(_KEEP_NEWEST, staff_id, _MOST_SESSIONS - 1)
+        await connection.execute(_KEEP_NEWEST, staff_id, _MAX_SESSIONS - 1)
         await connection.execute(_OPEN, digest_of(token), staff_id, means, browser, now, now + LONGEST)
         await self.record(connection, practice_id, staff_id, "console.sign_in", request_id)
         return token

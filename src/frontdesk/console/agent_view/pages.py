@@ -31,7 +31,7 @@ PATH = "/agent"
 
 _TOKEN = "confirmationToken"  # noqa: S105 - a field's name
 _DEMO = "demo"
-_LONGEST_NUMBER = 18
+_MAX_NUMBER_LENGTH = 18
 _ONLY_SANDBOX = N_(
     "The next call would change data. The agent's view executes writes in sandbox practices only, "
     "so it ends with the challenge here."
@@ -136,7 +136,7 @@ def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
     for name, schema in sorted(_properties(operation).items(), key=lambda each: each[0] == _TOKEN):
         text = form.get(f"arg.{name}")
         if text:
-            number = schema.get("type") == "integer" and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+            number = schema.get("type") == "integer" and text.isdecimal() and len(text) <= _MAX_NUMBER_LENGTH
             arguments[name] = int(text) if number else text
     return arguments
 

@@ -15,7 +15,7 @@ from frontdesk.operations import Operation
 Value = int | str
 
 _LONGEST = 20_000
-_MOST_CHOICES = 12
+_MAX_CHOICES = 12
 _ITEMS_ARE = {
     "match_patient": "patientId",
     "list_locations": "locationId",
@@ -56,7 +56,7 @@ class ScenarioState:
             choices.sort(key=lambda choice: choice.value != arguments.get(name))
         listed, items = _ITEMS_ARE.get(operation.name), answer.get("items")
         if listed is not None and isinstance(items, list):
-            self.known[listed] = [Choice(item["id"], _label(item)) for item in items[:_MOST_CHOICES]]
+            self.known[listed] = [Choice(item["id"], _label(item)) for item in items[:_MAX_CHOICES]]
         for member in _MEMBERS:
             if isinstance(answer.get(member), int | str):
                 self.known[member] = [Choice(answer[member], "")]

@@ -28,7 +28,7 @@ _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
 _FEWEST_HOURS = 8 * HOUR
 _LANES_KEPT_FREE = 4  # beyond that, only lanes in use are shown
 _USUAL_ROWS = 6  # of an appointment, on a day that has none
-MOST_LANES = 12
+MAX_LANES = 12
 HUES = 8
 
 
@@ -159,7 +159,7 @@ class _Page:
                     start=_local(start, self.zone),
                     end=_local(end, self.zone),
                     place=place,
-                    lane=min(lane + 1, MOST_LANES),
+                    lane=min(lane + 1, MAX_LANES),
                     width=1,
                     hue=hues[appointment.visit_type_id],
                     **self._details(appointment),

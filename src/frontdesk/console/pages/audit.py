@@ -13,7 +13,7 @@ from frontdesk.desk.audit import SHOWN_SUBJECTS, RecordPage
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.texts import N_
 
-_LARGEST_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
 _EARLIEST = date(2000, 1, 1)
 _DONE = {"executed": N_("Done"), "unchanged": N_("Nothing changed"), "replayed": N_("Sent again")}
 _OUTCOMES = {**_DONE, **{code: kind.title for code, kind in CATALOGUE.items()}}
@@ -25,7 +25,7 @@ async def _audit(request: ConsoleRequest) -> Response:
     before = request.http.query_params.get("before", "")
     faults: dict[str, str] = {}
     wanted = _wanted(request, asked, faults)
-    place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _LARGEST_ID else None
+    place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _MAX_ID else None
     page = None if faults else await request.desk.audit.find(request.context, wanted, place)
     kept = {name: value for name, value in asked.items() if value}
     return request.render(

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from frontdesk.console.calendar.grid import LONGEST_SHORTEST
+from frontdesk.console.calendar.grid import MAX_SHORTEST_ROWS
 from frontdesk.console.calendar.layout import HUES
 from frontdesk.console.calendar.month import MonthView, lay_out_month
 from frontdesk.console.calendar.tagged_view import tagged_view
@@ -297,7 +297,7 @@ def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, Any]:
     return {
         "view": view,
         "grid": _address("/calendar/grid", shown, day=view.first),  # also after midnight
-        "shortest": min(view.shortest, LONGEST_SHORTEST),
+        "shortest": min(view.shortest, MAX_SHORTEST_ROWS),
     }
 
 

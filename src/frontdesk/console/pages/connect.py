@@ -32,7 +32,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 
 CONNECT = "/connect"
-_MOST_PARAMETERS = 50
+_MAX_PARAMETERS = 50
 _UNKNOWN = N_("The application that sent you here is not known. Add the connection there again.")
 _ELSEWHERE = N_("The application wants the answer at an address that it has not registered.")
 
@@ -190,7 +190,7 @@ def _unsevered(response: Response) -> Response:
 def _parsed(query: str) -> Parameters:
     """A parameter without a value counts as omitted (RFC 6749, 3.1)."""
     try:
-        return parse_qs(query, max_num_fields=_MOST_PARAMETERS, errors="strict")
+        return parse_qs(query, max_num_fields=_MAX_PARAMETERS, errors="strict")
     except ValueError:
         raise Problem("validation", "The address is not a valid request.", status=400) from None
 

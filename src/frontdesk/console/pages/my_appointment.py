@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.opaque_tokens import digest_of
-from frontdesk.access.patient_links import MOST_WRONG_DATES, is_token
+from frontdesk.access.patient_links import MAX_WRONG_DATES, is_token
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import gettext as _
@@ -24,7 +24,7 @@ from frontdesk.desk.desk import outages_as_problems
 from frontdesk.desk.my_appointments import MyAppointment
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
-from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.http_request import address_of
 
 PATH = "/my-appointment"
@@ -67,7 +67,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
 
     async def open_link(request: Request, attempt: RequestProgress) -> Response:
         check_same_origin(request, console.settings)
-        form = await read_form(request, LARGEST_BODY)
+        form = await read_form(request, MAX_BODY_BYTES)
         link, born = form.get("link").rpartition("#")[2], _date(form)
         if born is None:
             return _asked(request, 422, _(_NO_DATE), link)
@@ -82,14 +82,14 @@ def my_appointment_routes(console: Console) -> list[Route]:
             await console.failed_attempts.count_link_use(found.link.link_id)
         except Problem as problem:
             if problem.code == "unauthorized":
-                return _asked(request, problem.status, _(_WRONG, most=MOST_WRONG_DATES), link)
+                return _asked(request, problem.status, _(_WRONG, most=MAX_WRONG_DATES), link)
             raise
         return _shown(console, request, found)
 
     def opened(work: Work) -> Callable[[Request, RequestProgress], Awaitable[Response]]:
         async def checked(request: Request, attempt: RequestProgress) -> Response:
             check_same_origin(request, console.settings)
-            form = await read_form(request, LARGEST_BODY)
+            form = await read_form(request, MAX_BODY_BYTES)
             held = console.encrypted_cookies.decrypt(_PURPOSE, form.get("pass"), PASS_LIFETIME)
             if held is None:
                 return _asked(request, 401, _(_STALE))

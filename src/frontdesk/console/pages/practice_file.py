@@ -6,13 +6,13 @@ from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.words import changes_of
-from frontdesk.desk.practice_files import LARGEST_FILE, STRANDED_CHOICES, StrandingRefused
+from frontdesk.desk.practice_files import MAX_FILE_BYTES, STRANDED_CHOICES, StrandingRefused
 from frontdesk.domain.errors import Problem
 from frontdesk.practice_file import Fault, PracticeFileError
 from frontdesk.practice_file.published_schema import schema_line
 
-_LARGEST_FORM = LARGEST_FILE + 64 * 1024  # the file and a few fields
-_MOST_SHOWN = 50  # records that change
+_MAX_FORM_BYTES = MAX_FILE_BYTES + 64 * 1024  # the file and a few fields
+_MAX_SHOWN = 50  # records that change
 _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
@@ -26,7 +26,7 @@ async def _page(
         text=text,
         prune=prune,
         faults=faults,
-        largest=LARGEST_FILE // 1024 // 1024,
+        largest=MAX_FILE_BYTES // 1024 // 1024,
     )
 
 
@@ -61,7 +61,7 @@ async def _compared(
         status=409 if changed or undecided else 200,
         preview=preview,
         changes=changes_of(preview.before, preview.after),
-        most_shown=_MOST_SHOWN,
+        most_shown=_MAX_SHOWN,
         stranded=preview.found.stranded,
         text=text,
         prune=prune,
@@ -99,6 +99,6 @@ def _text(form: Form) -> str:
 PAGES = (
     Page("GET", "/practice", _page, role="admin"),
     Page("GET", "/practice/file.{ending}", _download, role="admin"),
-    Page("POST", "/practice/preview", _preview, role="admin", largest_body=_LARGEST_FORM),
-    Page("POST", "/practice/apply", _apply, role="admin", largest_body=_LARGEST_FORM),
+    Page("POST", "/practice/preview", _preview, role="admin", largest_body=_MAX_FORM_BYTES),
+    Page("POST", "/practice/apply", _apply, role="admin", largest_body=_MAX_FORM_BYTES),
 )

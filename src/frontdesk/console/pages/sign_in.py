@@ -25,12 +25,12 @@ from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 from frontdesk.texts import N_
-from frontdesk.web.bodies import LARGEST_BODY
+from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.http_request import address_of
 
 FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
-_LONGEST_ADDRESS = 6000  # a request of an application for access
+_MAX_URL_LENGTH = 6000  # a request of an application for access
 STALE = N_("This page was open for too long. Try again.")
 FAULTS = {
     "unauthorized": N_("This link was already used or has expired. Ask for a new one."),
@@ -140,13 +140,13 @@ async def _after_link(console: Console, token: str, then: str) -> str:
 
 def local_address(text: str) -> str:
     """A path within the console, or its first page, so that a link cannot redirect elsewhere."""
-    return text if _LOCAL.match(text) and len(text) <= _LONGEST_ADDRESS else f"{PREFIX}/"
+    return text if _LOCAL.match(text) and len(text) <= _MAX_URL_LENGTH else f"{PREFIX}/"
 
 
 async def posted_form(request: Request, settings: Settings, cookie: str = SIGN_IN) -> tuple[Form, bool]:
     """A form that is sent without a session, and whether it was shown to the browser that holds the cookie."""
     check_same_origin(request, settings)
-    form, proof = await read_form(request, LARGEST_BODY), read_cookie(request, cookie, settings)
+    form, proof = await read_form(request, MAX_BODY_BYTES), read_cookie(request, cookie, settings)
     return form, proof is not None and hmac.compare_digest(form_token(proof), form.get(CSRF_FIELD).encode())
 
 

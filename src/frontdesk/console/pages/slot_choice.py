@@ -17,7 +17,7 @@ from frontdesk.domain.local_time import local_date, minute_of
 _CARRIED = ("provider", "location", "date", "visit")
 _DAYS = 7
 _MOST = 200
-_MOST_OF_ANY = 50
+_MAX_SLOTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ async def slot_choice(
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
         found = await request.run("search_slots", arguments)
     else:
-        named = {"providerId": provider_id, "locationId": location_id, "limit": _MOST_OF_ANY}
+        named = {"providerId": provider_id, "locationId": location_id, "limit": _MAX_SLOTS}
         arguments |= {name: value for name, value in named.items() if value is not None}
         found = await request.run("find_first_available", arguments)
     by_day: dict[date, dict[tuple[int, int], SlotChoices]] = {}
@@ -93,7 +93,7 @@ async def slot_choice(
         providers=[("", _("Any provider")), *((each.id, each.name) for each in performing)],
         locations=[("", _("Any location")), *_places(directory, performing)],
         days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
-        whole=one_place or len(found["items"]) < _MOST_OF_ANY,
+        whole=one_place or len(found["items"]) < _MAX_SLOTS,
         earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,
         later=later if later <= horizon else None,
     )

@@ -13,8 +13,8 @@ from frontdesk.domain.directory import DAYS, Location, OpeningHours, Provider, T
 from frontdesk.texts import N_
 
 _FEWEST_TIMES = 2  # a day: one before and one after a break
-_MOST_TIMES = 10
-_MOST_ROWS = 100
+_MAX_TIMES = 10
+_MAX_ROWS = 100
 
 Fields = dict[str, list[str]]
 
@@ -125,7 +125,7 @@ def weeks(form: Form, locations: Mapping[int, Location]) -> list[Week]:
             continue
         names = [f"hours.{location.id}.{day}" for day in DAYS]
         count = max(_FEWEST_TIMES, *(_count(form, name, "from", "to") for name in names))
-        count = min(count + (added == key), _MOST_TIMES)
+        count = min(count + (added == key), _MAX_TIMES)
         found.append(
             Week(
                 location,
@@ -154,7 +154,7 @@ _TIMES = (
 
 def _count(form: Form, name: str, *keys: str) -> int:
     """How many rows the form has, without empty ones at the end."""
-    filled = [number for number in range(_MOST_ROWS) if any(form.get(f"{name}.{number}.{key}") for key in keys)]
+    filled = [number for number in range(_MAX_ROWS) if any(form.get(f"{name}.{number}.{key}") for key in keys)]
     return filled[-1] + 1 if filled else 0
 
 

@@ -5,7 +5,7 @@ import { text } from "./texts.js";
 import { writtenTime } from "./times.js";
 
 const RETRY_MS = 3000;
-const MOST_RETRY_MS = 10_000;
+const MAX_RETRY_MS = 10_000;
 
 /** The tag of what an answer shows, for the next request. A proxy that compresses answers makes tags weak. */
 export const tagOf = (answer) => answer.headers.get("ETag")?.replace(/^W\//, "").replaceAll('"', "") ?? "";
@@ -41,7 +41,7 @@ export function keepFresh(address, look) {
   function tryAgain() {
     fresh(false);
     setTimeout(refresh, retryMs);
-    retryMs = Math.min(2 * retryMs, MOST_RETRY_MS);
+    retryMs = Math.min(2 * retryMs, MAX_RETRY_MS);
   }
 
   // A hidden page needs no stream: browsers allow few connections at a time.

@@ -10,11 +10,11 @@ from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource, reference_of
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.outcomes import ignored
-from frontdesk.doors.fhir.parameters import CURSOR, MOST_COUNT, Inclusion, Pairs, Query, read_query
+from frontdesk.doors.fhir.parameters import CURSOR, MAX_COUNT, Inclusion, Pairs, Query, read_query
 from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage, read_existing
 from frontdesk.doors.fhir.versions import versioned
 
-MOST_STEPS = 10  # that a page takes before the rest is left to the next one
+MAX_STEPS = 10  # that a page takes before the rest is left to the next one
 
 
 class Searches:
@@ -112,8 +112,8 @@ async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position 
     if query.alternatives("_id") and not kind.is_listed:
         return await _by_id(kind, calls, query, begin)
     found, last, total = list[Resource](), begin, None
-    for _ in range(MOST_STEPS):
-        step = await kind.search(calls, replace(query, count=min(query.count - len(found), MOST_COUNT)), last)
+    for _ in range(MAX_STEPS):
+        step = await kind.search(calls, replace(query, count=min(query.count - len(found), MAX_COUNT)), last)
         found += [resource for resource in step.resources if query.matches(resource)]
         last, total = step.last, step.total
         if last is None or len(found) >= query.count:

@@ -13,7 +13,7 @@ from frontdesk.web.bodies import read_body
 from frontdesk.web.http_request import HttpRequest, RawHeaders, Receive
 from frontdesk.web.negotiation import preferred
 
-MOST_PARAMETERS = 100
+MAX_PARAMETERS = 100
 _FORM = "application/x-www-form-urlencoded"
 _OFFERED = (FHIR_JSON, "application/json")
 _FORMATS = frozenset(("json", "text/json", *_OFFERED))
@@ -75,7 +75,7 @@ class FhirRequest:
 
 def _pairs(encoded: bytes) -> list[tuple[str, str]]:
     try:
-        return parse_qsl(encoded.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
+        return parse_qsl(encoded.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
     except ValueError:
-        message = f"the parameters must be valid UTF-8, and at most {MOST_PARAMETERS}"
+        message = f"the parameters must be valid UTF-8, and at most {MAX_PARAMETERS}"
         raise invalid([FieldError("$", BINDING, message)]) from None

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from frontdesk.domain.errors import BINDING, FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
 
-DEFAULT_COUNT, MOST_COUNT = 50, 200
-MOST_VALUES = 200
+DEFAULT_COUNT, MAX_COUNT = 50, 200
+MAX_VALUES = 200
 CURSOR = "_cursor"
 
 _RESULT_PARAMETERS = frozenset(
@@ -191,14 +191,14 @@ def read_query(
         count = "0"
     if summary not in (None, "count", "false"):
         ignored.append(FieldError("_summary", "unknown", "_summary can only be count or false"))
-    if sum(len(each.values) for each in criteria) > MOST_VALUES:
-        errors.append(FieldError("$", "range", f"the search must have at most {MOST_VALUES} values"))
+    if sum(len(each.values) for each in criteria) > MAX_VALUES:
+        errors.append(FieldError("$", "range", f"the search must have at most {MAX_VALUES} values"))
     if errors or (strict and ignored):
         raise invalid([*errors, *(ignored if strict else ())])
     return Query(
         kind,
         tuple(criteria),
-        min(int(count), MOST_COUNT),
+        min(int(count), MAX_COUNT),
         tuple(inclusions),
         summary == "count" or int(count) == 0,
         results.get("_sort"),

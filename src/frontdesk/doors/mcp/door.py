@@ -56,7 +56,7 @@ from frontdesk.web.http_request import (
     send_response,
     with_added,
 )
-from frontdesk.web.negotiation import LONGEST_ACCEPT
+from frontdesk.web.negotiation import MAX_ACCEPT_LENGTH
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem, www_authenticate
 
@@ -283,7 +283,9 @@ def _scopes_to_ask_for(request: McpRequest, problem: Problem) -> Sequence[str] |
 
 @lru_cache(maxsize=16)
 def _takes_event_streams(accept: bytes | None) -> bool:
-    ranges = {part.partition(";")[0].strip() for part in (decoded(accept) or "*/*")[:LONGEST_ACCEPT].lower().split(",")}
+    ranges = {
+        part.partition(";")[0].strip() for part in (decoded(accept) or "*/*")[:MAX_ACCEPT_LENGTH].lower().split(",")
+    }
     return not ranges.isdisjoint(("text/event-stream", "text/*", "*/*"))
 
 

@@ -24,7 +24,7 @@ from frontdesk.web.http_request import Receive, Send, decoded
 
 CONFIRM: Final = "confirm"
 SESSION: Final = b"mcp-session-id"
-MOST_QUESTIONS = 8  # that a client has open at one worker
+MAX_QUESTIONS = 8  # that a client has open at one worker
 LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 _ALIVE = b": waiting for an answer\n\n"
@@ -120,7 +120,7 @@ class Elicitation:
 
     @contextlib.contextmanager
     def asking(self, caller: Caller) -> Iterator[None]:
-        if self._open[caller.client_id] >= MOST_QUESTIONS:
+        if self._open[caller.client_id] >= MAX_QUESTIONS:
             raise Problem("rate_limited", "Too many questions to users of this client are still open.", retry_after=30)
         self._open[caller.client_id] += 1
         try:

@@ -29,15 +29,15 @@ from frontdesk.store.practice_work import for_each_practice
 
 LEASE = timedelta(seconds=30)
 RESULTS = ("delivered", "failed", "dead")
-MOST_ATTEMPTS = 15
-MOST_AT_ONCE = 32
-MOST_PER_ENDPOINT = 4
+MAX_ATTEMPTS = 15
+MAX_CONCURRENT = 32
+MAX_PER_ENDPOINT = 4
 _LOOK_SECONDS = 1.0
 _MARKS_KEPT = 10_000
 _PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
 _LOOK_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
-_LONGEST_WAIT = timedelta(hours=12)
+_MAX_WAIT = timedelta(hours=12)
 
 _LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
 # While a worker is lost: any practice with webhooks may have due ones, and those of the lost worker fail one by one.
@@ -51,9 +51,9 @@ _log = logging.getLogger(__name__)
 
 def wait_after(attempts: int, jitter: float) -> timedelta | None:
     """The delay after a number of failed attempts, about three days in total, then None. `jitter` is in 0..1."""
-    if attempts >= MOST_ATTEMPTS:
+    if attempts >= MAX_ATTEMPTS:
         return None
-    wait: timedelta = min(_FIRST_WAIT * 3 ** (attempts - 1), _LONGEST_WAIT)
+    wait: timedelta = min(_FIRST_WAIT * 3 ** (attempts - 1), _MAX_WAIT)
     return wait * (0.9 + 0.2 * jitter)
 
 
@@ -103,13 +103,13 @@ class Deliverer:
 
         async def start(practice_id: int) -> None:
             # A practice leaves as many places free as it takes: receivers that are slow to answer delay no others.
-            free, taken = MOST_AT_ONCE - len(self._sending), list(self._sending.values()).count(practice_id)
+            free, taken = MAX_CONCURRENT - len(self._sending), list(self._sending.values()).count(practice_id)
             places = (free - taken + 1) // 2
             if places <= 0:
                 return
             # May be repeated: a delivery that was leased and never sent is leased again when its lease has expired.
             leased = await self._database.fetch(
-                _LEASE, practice_id, self._now(), self._holder, self._lease, places, MOST_PER_ENDPOINT
+                _LEASE, practice_id, self._now(), self._holder, self._lease, places, MAX_PER_ENDPOINT
             )
             for row in leased:
                 task = asyncio.create_task(self._deliver(practice_id, row), name="webhook")

@@ -11,7 +11,7 @@ import pyrage
 from frontdesk.store.embedded.table_data import BackupError
 
 _START = b"age-encryption.org/v1\n"
-_LARGEST_HEADER = 64 * 1024
+_MAX_HEADER_BYTES = 64 * 1024
 _CHUNK, _TAG, _NONCE = 64 * 1024, 16, 16
 
 
@@ -52,7 +52,7 @@ def decrypt(
 
 def _encrypted_size(made: Path, size: int) -> int:
     with made.open("rb") as file:
-        start = file.read(_LARGEST_HEADER)
+        start = file.read(_MAX_HEADER_BYTES)
     header = start.index(b"\n", start.index(b"\n--- ") + 1) + 1
     chunks = max(1, -(-size // _CHUNK))
     return header + _NONCE + size + chunks * _TAG

@@ -29,8 +29,8 @@ from frontdesk.store.embedded.table_data import BackupError, Content, TableData,
 FORMAT = 1
 _SECRET_KEY = "secret.key"  # noqa: S105 (a file name)
 _MANIFEST, _MANIFEST_MAC = "manifest.json", "manifest.mac"
-_LARGEST_MANIFEST = 1024 * 1024
-_LARGEST_SECRET_KEY = 64 * 1024
+_MAX_MANIFEST_BYTES = 1024 * 1024
+_MAX_SECRET_KEY_BYTES = 64 * 1024
 _BLOCK = 1024 * 1024
 
 
@@ -117,7 +117,7 @@ class Backup:
             if member.type != tarfile.REGTYPE or member.sparse is not None or member.name in self._members:
                 raise _damaged()
             self._members[member.name] = member
-        text = self._read(_MANIFEST, _LARGEST_MANIFEST)
+        text = self._read(_MANIFEST, _MAX_MANIFEST_BYTES)
         stored_mac = self._read(_MANIFEST_MAC, 64)
         self.is_authentic = any(hmac.compare_digest(_mac(key.mac, text), stored_mac) for key in keys)
         try:
@@ -148,7 +148,7 @@ class Backup:
     def secret_key(self) -> bytes | None:
         if self.manifest.secret_key is None:
             return None
-        text = self._read(_SECRET_KEY, _LARGEST_SECRET_KEY)
+        text = self._read(_SECRET_KEY, _MAX_SECRET_KEY_BYTES)
         if hashlib.sha256(text).hexdigest() != self.manifest.secret_key.sha256:
             raise _damaged()
         return text

@@ -51,10 +51,10 @@ PORT = "5432"  # names the socket file
 GUARD = Path(__file__).with_name("guard.py")
 # Fixed, not from the environment: server and command line must look in the same place.
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 (the folder made there is private, and checked)
-LONGEST_SOCKET_FOLDER = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
+MAX_SOCKET_FOLDER_LENGTH = 85  # a socket address holds 104 bytes at least, of which PostgreSQL's file name takes 15
 FREE_TO_START = 20 * 1024 * 1024  # a segment of the write-ahead log, with a margin
-LONGEST_LOG = 10 * 1024 * 1024
-LONGEST_WAIT_FOR_OLDER = 10.0
+MAX_LOG_BYTES = 10 * 1024 * 1024
+MAX_WAIT_FOR_OLDER = 10.0
 SETTINGS = {
     "listen_addresses": "",
     "port": PORT,
@@ -154,7 +154,7 @@ class EmbeddedPostgres:
     def _wait_for_older_server(self, deadline: float) -> None:
         """A server of another release, without our roles, ends if we do not become its user."""
         try:
-            os.close(self._lock("guard.lock", fcntl.LOCK_EX, min(deadline, time.monotonic() + LONGEST_WAIT_FOR_OLDER)))
+            os.close(self._lock("guard.lock", fcntl.LOCK_EX, min(deadline, time.monotonic() + MAX_WAIT_FOR_OLDER)))
         except EmbeddedPostgresError:
             raise EmbeddedPostgresError(
                 f"PostgreSQL in {self.home} was started by another version of frontdesk: stop that one first."
@@ -221,7 +221,7 @@ class EmbeddedPostgres:
                 "server_lock": str(self.home / "server.lock"),
                 "leftovers": [str(self._data / "postmaster.pid"), str(self._sockets / f".s.PGSQL.{PORT}.lock")],
             }
-            if self.log_path.exists() and self.log_path.stat().st_size > LONGEST_LOG:
+            if self.log_path.exists() and self.log_path.stat().st_size > MAX_LOG_BYTES:
                 self.log_path.rename(self.log_path.with_suffix(".log.1"))
             with self.log_path.open("ab") as log:
                 log_start = log.tell()
@@ -295,7 +295,7 @@ class EmbeddedPostgres:
 def _socket_parent(home: Path) -> Path:
     """The home, or a short folder elsewhere if its path is too long or has characters that a socket cannot have."""
     plain = re.fullmatch(r"[A-Za-z0-9/._-]+", str(home)) is not None
-    if plain and len(str(home / "run")) <= LONGEST_SOCKET_FOLDER:
+    if plain and len(str(home / "run")) <= MAX_SOCKET_FOLDER_LENGTH:
         return home
     owner = home.stat().st_uid if home.exists() else os.geteuid()  # workers of root run as another account
     return SHORT_SOCKETS / f"frontdesk-{owner}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"

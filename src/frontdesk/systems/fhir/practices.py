@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from frontdesk.systems.fhir.upstream import Upstream
 
 _ADAPTER = "frontdesk.systems.fhir.system"
-_MOST_UPSTREAMS = 1000
+_MAX_UPSTREAMS = 1000
 
 
 class FhirSystems:
@@ -43,7 +43,7 @@ class FhirSystems:
     ) -> None:
         self._database = database
         self._directories = directories
-        self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MOST_UPSTREAMS)
+        self._upstreams: BoundedCache[int, Upstream] = BoundedCache(_MAX_UPSTREAMS)
         self._clock = clock
         self._retired: set[asyncio.Task[None]] = set()
         self._notes: set[asyncio.Task[None]] = set()

@@ -19,7 +19,7 @@ from frontdesk.systems.changes import RecordChange
 from frontdesk.systems.fhir.resources.appointments import Facts
 from frontdesk.systems.port import ChallengeRecord, ListingStart, SystemUnavailable, WriteRecord
 
-_MOST_TAKEN = 4
+_BATCH_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Records:
     async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
         """Leases writes that no node holds."""
         sql = "SELECT * FROM take_upstream_writes($1, $2, $3, $4, $5)"
-        rows = await self._database.fetch(sql, self.practice_id, now, token_hex(8), now + lease, _MOST_TAKEN)
+        rows = await self._database.fetch(sql, self.practice_id, now, token_hex(8), now + lease, _BATCH_SIZE)
         return [
             from_row(
                 PendingWrite, row, id=row["write_id"], intent=row["intent_id"].hex(), data=orjson.loads(row["data"])

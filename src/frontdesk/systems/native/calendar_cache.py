@@ -12,14 +12,14 @@ from math import inf
 from typing import NamedTuple
 
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.availability import LONGEST_APPOINTMENT, Busy, OpenTimes, free_gaps
+from frontdesk.domain.availability import MAX_APPOINTMENT_MINUTES, Busy, OpenTimes, free_gaps
 from frontdesk.domain.directory import Procedure
 from frontdesk.domain.local_time import DAY_MINUTES
 from frontdesk.store.calendar_versions import LastBooking
 from frontdesk.store.rows import network_integers
 from frontdesk.systems.native.opening_times import ProviderOffers
 
-MOST_BYTES = 8_000_000  # over all practices
+MAX_BYTES = 8_000_000  # over all practices
 _OVERHEAD, _WEEK_OVERHEAD = 1000, 200  # bytes of a calendar without appointments, of a week without open starts
 _WEEK_MINUTES = 7 * DAY_MINUTES
 
@@ -96,7 +96,7 @@ class ProviderCalendar:
 
 
 class CalendarCache:
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
 
     def clear(self) -> None:
@@ -191,7 +191,7 @@ def _open_in_week(procedure: Procedure, offers: ProviderOffers, calendar: Provid
     """Past starts included, so that the result can be reused later."""
     begin, end = week * _WEEK_MINUTES, (week + 1) * _WEEK_MINUTES
     duration, buffer = procedure.duration_minutes, procedure.buffer_after_minutes
-    busy = calendar.busy.starting(begin - LONGEST_APPOINTMENT, end + duration + buffer)
+    busy = calendar.busy.starting(begin - MAX_APPOINTMENT_MINUTES, end + duration + buffer)
     gaps = list(free_gaps(busy, offers.provider.capacity, procedure))
     at_each = [times.open_starts(duration, begin, end, gaps, None) for times in offers.times]
     if len(at_each) == 1:
@@ -208,7 +208,7 @@ def _appointments(span: CalendarRange, read: CalendarRow, known: ProviderCalenda
     found = Busy(numbers[0::3], numbers[1::3], numbers[2::3])
     if known is None:
         return found
-    before = known.appointments.starting(span.begin - LONGEST_APPOINTMENT, read.since)
+    before = known.appointments.starting(span.begin - MAX_APPOINTMENT_MINUTES, read.since)
     after = known.appointments.starting(max(read.since, read.until), span.end)
     starts, ends, lanes = array("i"), array("i"), array("i")
     for part in (before, found, after):

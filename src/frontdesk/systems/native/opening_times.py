@@ -12,8 +12,8 @@ from frontdesk.store.directories import StoredDirectory
 from frontdesk.systems.offers import offered_pairs
 from frontdesk.systems.port import SlotQuery
 
-MOST_OFFERS = 3000  # over all practices; a few kilobytes each
-_MOST_QUESTIONS = 100  # of one practice
+MAX_OFFERS = 3000  # over all practices; a few kilobytes each
+_MAX_QUESTIONS = 100  # of one practice
 
 
 class Offer(NamedTuple):
@@ -53,12 +53,12 @@ class _Practice:
     stored: StoredDirectory
     offers: dict[tuple[int, int], Offer]
     answers: BoundedCache[tuple[int, int, int | None, int | None], Offers] = field(
-        default_factory=lambda: BoundedCache(_MOST_QUESTIONS)
+        default_factory=lambda: BoundedCache(_MAX_QUESTIONS)
     )
 
 
 class OpeningTimesCache:
-    def __init__(self, most_offers: int = MOST_OFFERS) -> None:
+    def __init__(self, most_offers: int = MAX_OFFERS) -> None:
         self._practices: BoundedCache[int, _Practice] = BoundedCache(most_offers)
 
     def offer(self, practice_id: int, stored: StoredDirectory, provider: Provider, location: Location) -> Offer:

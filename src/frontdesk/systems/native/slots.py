@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from frontdesk.domain.availability import LONGEST_APPOINTMENT, Busy
+from frontdesk.domain.availability import MAX_APPOINTMENT_MINUTES, Busy
 from frontdesk.domain.booking_rules import ProposedVisit
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
@@ -73,10 +73,10 @@ class NativeSlots:
             if slot.provider_id not in stored.directory.providers:
                 return None, Versions(stored.version, {})
             reader = self._reader([slot.provider_id], current, now)
-            end = slot.start + LONGEST_APPOINTMENT
+            end = slot.start + MAX_APPOINTMENT_MINUTES
             version = await reader.read(slot.start, end, end) or stored.version
             if version == stored.version:
-                calendar, begin = reader.calendars[slot.provider_id], slot.start - LONGEST_APPOINTMENT
+                calendar, begin = reader.calendars[slot.provider_id], slot.start - MAX_APPOINTMENT_MINUTES
                 state = self.compute_state(slot, stored, now, calendar.busy.starting(begin, end))
                 if state is not None and not state.available and calendar.has_holds:
                     unheld = self.compute_state(slot, stored, now, calendar.appointments.starting(begin, end))

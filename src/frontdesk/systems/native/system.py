@@ -46,7 +46,7 @@ from frontdesk.systems.port import (
 
 _WRITE_ATTEMPTS = 2
 _NOT_BUSY = Busy((), (), ())
-_MOST_SEARCHED = 200  # patients that a search reads before it sorts them
+_MAX_SEARCHED = 200  # patients that a search reads before it sorts them
 
 T = TypeVar("T")
 Timed = TypeVar("Timed", Appointment, Hold)
@@ -166,7 +166,7 @@ class NativeSystem:
             [last for _, last in search.names],
             search.phone_tail,
             search.dob,
-            _MOST_SEARCHED,
+            _MAX_SEARCHED,
         )
         found.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
         return [rows.patient(row) for row in found[:most]]

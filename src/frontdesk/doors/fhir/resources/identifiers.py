@@ -9,7 +9,7 @@ from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage, read_existing
 from frontdesk.engine.external_identifiers import Identifier
 
-MOST_IDENTIFIERS = 10  # of a search: each one is a look-up that the rate limit does not count
+MAX_IDENTIFIERS = 10  # of a search: each one is a look-up that the rate limit does not count
 
 
 def with_identifiers(kind: ResourceType, prefix: str) -> ResourceType:
@@ -24,8 +24,8 @@ def with_identifiers(kind: ResourceType, prefix: str) -> ResourceType:
         if not asked:
             found = await kind.search(calls, query, after)
             return found._replace(resources=await _add_identifiers(calls, found.resources, prefix))
-        if len(asked[0]) > MOST_IDENTIFIERS:
-            message = f"identifier may have at most {MOST_IDENTIFIERS} values in a search"
+        if len(asked[0]) > MAX_IDENTIFIERS:
+            message = f"identifier may have at most {MAX_IDENTIFIERS} values in a search"
             raise invalid([FieldError("identifier", "range", message)])
         known = [await _find(calls, kind.name, token) for token in asked[0]]
         found_ids = [fhir_id(each) for each in dict.fromkeys(known) if each is not None]

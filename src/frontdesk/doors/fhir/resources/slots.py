@@ -14,7 +14,7 @@ from frontdesk.doors.fhir.resources.directory import ID, whole_list
 from frontdesk.doors.fhir.resources.locations import LIST_LOCATIONS
 from frontdesk.operations import SLOT_WITH_HOLDS, WIDE_SLOT_SEARCH
 
-_MOST_PLACES = 10
+_MAX_PLACES = 10
 
 
 async def _read(calls: Calls, resource_id: str) -> Resource:
@@ -74,7 +74,7 @@ def _places(query: Query) -> list[tuple[int | None, int | None]]:
     parts = [value.removeprefix("Schedule/").split("-") for value in asked[0]]
     pairs = [(directory_id(each[0]), directory_id(each[1])) for each in parts if len(each) == 2]
     pairs = [pair for pair in pairs if None not in pair]
-    return [(None, None)] if len(pairs) > _MOST_PLACES else [*dict.fromkeys(pairs)]
+    return [(None, None)] if len(pairs) > _MAX_PLACES else [*dict.fromkeys(pairs)]
 
 
 def _actor(query: Query, kind: str) -> int | None:

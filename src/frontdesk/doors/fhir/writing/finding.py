@@ -8,7 +8,7 @@ from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import tokens
-from frontdesk.doors.fhir.fhir_request import MOST_PARAMETERS
+from frontdesk.doors.fhir.fhir_request import MAX_PARAMETERS
 from frontdesk.doors.fhir.parameters import Pairs, Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Position, SearchPage
 from frontdesk.doors.fhir.resources.directory import whole_list
@@ -64,8 +64,8 @@ PROPOSAL = replace(
 def find_parameters(document: Any) -> Pairs:
     """The names and values of the parameters."""
     found = parameters_of(document)
-    if len(found) > MOST_PARAMETERS:
-        raise invalid([FieldError("parameter", "range", f"there may be at most {MOST_PARAMETERS} parameters")])
+    if len(found) > MAX_PARAMETERS:
+        raise invalid([FieldError("parameter", "range", f"there may be at most {MAX_PARAMETERS} parameters")])
     return [(str(each.get("name")), _text(each)) for each in found]
 
 

@@ -8,7 +8,7 @@ from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.web.http_request import HttpRequest
 
 JSON_PATCH = "application/json-patch+json"
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 
 
 def require_patch(http: HttpRequest) -> None:
@@ -19,8 +19,8 @@ def require_patch(http: HttpRequest) -> None:
 
 def patched(resource: Resource, patch: Any) -> Resource:
     """The resource after all steps. A failed `test` is a conflict."""
-    if not isinstance(patch, list) or not 1 <= len(patch) <= _MOST_STEPS:
-        raise _invalid(f"the patch must be an array of 1 to {_MOST_STEPS} operations")
+    if not isinstance(patch, list) or not 1 <= len(patch) <= _MAX_STEPS:
+        raise _invalid(f"the patch must be an array of 1 to {_MAX_STEPS} operations")
     document = copy.deepcopy(resource)
     for number, step in enumerate(patch):
         if not isinstance(step, dict) or not isinstance(step.get("path"), str):

@@ -18,7 +18,7 @@ from frontdesk.web.http_request import HttpRequest, decoded
 
 _TOKEN_HEADER = b"frontdesk-confirmation-token"
 _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
-_MOST_IDENTIFIERS = 30
+_MAX_IDENTIFIERS = 30
 
 
 async def read_document(request: FhirRequest, *, absent: Any = None) -> Any:
@@ -80,8 +80,8 @@ def identifiers(resource: Resource) -> list[Identifier]:
         and isinstance(each.get("value"), str)
         and each["system"] != PATIENT_NUMBER
     ]
-    if len(found) > _MOST_IDENTIFIERS or any(len(text) > LONGEST for each in found for text in each):
-        field, most = f"{resource['resourceType']}.identifier", f"{_MOST_IDENTIFIERS} identifiers"
+    if len(found) > _MAX_IDENTIFIERS or any(len(text) > LONGEST for each in found for text in each):
+        field, most = f"{resource['resourceType']}.identifier", f"{_MAX_IDENTIFIERS} identifiers"
         message = f"{field} must have at most {most} of at most {LONGEST} characters each"
         raise invalid([FieldError(field, "maxLength", message)])
     if any(character_fault(text) for each in found for text in each):

@@ -12,9 +12,9 @@ from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.settings import Coding, Service, Shape
 from frontdesk.systems.fhir.transport.queries import FindQuery, Parameters
 
-MOST_PROPOSALS = 1000  # of one request
+MAX_PROPOSALS = 1000  # of one request
 _RANGE_MINUTES = 31 * 1440  # Medplum refuses longer ones
-_MOST_OF_FRONTDESK = 200
+_PAGE_SIZE = 200
 _BUFFER_MINUTES = 240  # a range without room for the buffers of an appointment has no proposal
 
 
@@ -27,7 +27,7 @@ def subject(
         return [
             ("schedule", schedule),
             ("service-type-reference", service),
-            ("_count", str(MOST_PROPOSALS)),
+            ("_count", str(MAX_PROPOSALS)),
         ]
     settings = practice.settings
     mapped = [*settings.procedures.values(), *settings.visit_types.values()]
@@ -50,7 +50,7 @@ def find_queries(
     """Asks for [first, last) with room for buffers, within the planning horizon and in ranges that servers accept.
     Another frontdesk needs no room, and answers more at once if it is asked to."""
     if is_frontdesk:
-        yield FindQuery([*names, ("_count", str(_MOST_OF_FRONTDESK))], instant_at(first), instant_at(last))
+        yield FindQuery([*names, ("_count", str(_PAGE_SIZE))], instant_at(first), instant_at(last))
         return
     starts, ends = first - _BUFFER_MINUTES, last + _BUFFER_MINUTES
     starts, ends = max(starts, horizon[0] or starts), min(ends, horizon[1] or ends)

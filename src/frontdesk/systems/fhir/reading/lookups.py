@@ -29,7 +29,7 @@ from frontdesk.systems.fhir.transport.queries import CombinedQuery, Query, ReadQ
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.port import AppointmentFilter, AppointmentPage, AppointmentPosition
 
-LONGEST_APPOINTMENT = timedelta(days=1)  # how far back one that overlaps may have begun
+MAX_APPOINTMENT_LENGTH = timedelta(days=1)  # how far back one that overlaps may have begun
 _LISTING_ATTEMPTS = 3  # another after an appointment was moved meanwhile
 _ENCOUNTERED = ("arrived", "triaged", "in-progress", "onleave", "finished")
 _RESERVED = re.compile(r"[\\,|$]")  # escaped in the values of a search
@@ -285,7 +285,7 @@ class Reader:
 
 def appointments_at(server: ServerCapabilities, starts: datetime, ends: datetime) -> list[tuple[str, str]]:
     """The search parameters of appointments that may overlap [starts, ends)."""
-    dates = [("date", f"ge{stamp(starts - LONGEST_APPOINTMENT)}"), ("date", f"lt{stamp(ends)}")]
+    dates = [("date", f"ge{stamp(starts - MAX_APPOINTMENT_LENGTH)}"), ("date", f"lt{stamp(ends)}")]
     return [*dates, ("status", ",".join(LIVE))] if server.searches_exactly else dates
 
 

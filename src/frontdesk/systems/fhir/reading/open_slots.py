@@ -29,8 +29,8 @@ from frontdesk.systems.offers import by_place, offered_pairs
 from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
 
 _FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
-_LONGEST_SLOT = timedelta(days=1)
-_LONGEST_ABSENCE = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
+_MAX_SLOT_LENGTH = timedelta(days=1)
+_MAX_ABSENCE_LENGTH = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
 
 Pair = tuple[int, int]  # provider, location
 
@@ -222,7 +222,7 @@ class SlotFinder:
         slots: list[Query] = []
         server = self._upstream.server
         if server.can("Slot search-type") and not server.is_frontdesk:
-            spans = [_between("start", starts - _LONGEST_SLOT, ends), _earlier_absences(starts)]
+            spans = [_between("start", starts - _MAX_SLOT_LENGTH, ends), _earlier_absences(starts)]
             if server.searches_exactly:
                 spans = [[("start", f"lt{stamp(ends)}"), ("end", f"gt{stamp(starts)}")]]
             slots += [query for span in spans for query in searches("Slot", "schedule", schedules, span)]
@@ -292,7 +292,7 @@ def _between(name: str, first: datetime, last: datetime) -> list[tuple[str, str]
 
 
 def _earlier_absences(starts: datetime) -> list[tuple[str, str]]:
-    earlier = _between("start", starts - _LONGEST_ABSENCE, starts - _LONGEST_SLOT)
+    earlier = _between("start", starts - _MAX_ABSENCE_LENGTH, starts - _MAX_SLOT_LENGTH)
     return [("status", "busy-unavailable"), *earlier]
 
 

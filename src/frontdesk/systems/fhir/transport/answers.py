@@ -13,8 +13,8 @@ import orjson
 from frontdesk.systems.fhir.resources.elements import Resource, inside, listed
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
-LARGEST_ANSWER = 20 * 1024 * 1024
-_LONGEST_RETRY_AFTER = 120
+MAX_ANSWER_BYTES = 20 * 1024 * 1024
+_MAX_RETRY_AFTER = 120
 _TRANSIENT = (408, 425, 429)  # client errors that pass by themselves
 
 
@@ -53,7 +53,7 @@ async def receive(response: httpx.Response) -> Answer:
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
-        if len(body) > LARGEST_ANSWER:
+        if len(body) > MAX_ANSWER_BYTES:
             raise httpx.ReadError("the answer is too large")
     resource = _resource(body)
     return Answer(response.status_code, resource, _retry_after(response), resource is None and bool(body))
@@ -110,4 +110,4 @@ def _retry_after(response: httpx.Response) -> int:
     elif text:
         with suppress(ValueError, TypeError):
             seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    return int(min(max(seconds, 1), _LONGEST_RETRY_AFTER))
+    return int(min(max(seconds, 1), _MAX_RETRY_AFTER))

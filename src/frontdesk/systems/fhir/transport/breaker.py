@@ -8,8 +8,8 @@ from frontdesk.systems.port import SystemUnavailable
 
 FAILURES = 5
 FIRST_PAUSE_SECONDS = 2.0
-LONGEST_PAUSE_SECONDS = 8.0  # a server that is back is noticed within this time
-LONGEST_HOLD_SECONDS = 120.0
+MAX_PAUSE_SECONDS = 8.0  # a server that is back is noticed within this time
+MAX_HOLD_SECONDS = 120.0
 
 
 class Breaker:
@@ -26,7 +26,7 @@ class Breaker:
             raise SystemUnavailable(max(1, ceil(self._open_until - now)))
         if self._failures >= FAILURES:
             # This request tries; others are refused until it has succeeded.
-            self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+            self._pause = min(self._pause * 2, MAX_PAUSE_SECONDS)
             self._open_until = now + self._pause
 
     def succeeded(self) -> bool:
@@ -45,7 +45,7 @@ class Breaker:
 
     def hold(self, seconds: float) -> None:
         """The server asked for a pause (Retry-After)."""
-        until = self._monotonic() + min(seconds, LONGEST_HOLD_SECONDS)
+        until = self._monotonic() + min(seconds, MAX_HOLD_SECONDS)
         self._open_until = max(self._open_until, until)
 
     @property

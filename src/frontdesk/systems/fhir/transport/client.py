@@ -37,7 +37,7 @@ from frontdesk.systems.fhir.transport.queries import (
 from frontdesk.systems.fhir.transport.request_sender import JSON, Request, RequestSender
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
-MOST_PAGES = 50
+MAX_PAGES = 50
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
 _log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ class FhirClient:
 
     async def _pages(self, deadline: Deadline, query: SearchQuery, answer: Answer) -> AsyncIterator[list[Resource]]:
         url: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             if url is not None:
                 answer = await self._get(deadline, Request("GET", url, query.name))
             page = self._readable(query.name, answer)
@@ -253,7 +253,7 @@ class FhirClient:
 
     async def _proposed(self, deadline: Deadline, query: FindQuery, answer: Answer) -> list[Resource]:
         found: list[Resource] = []
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             answered = operation_result(self._readable(query.name, answer))
             if answered["resourceType"] != "Bundle":
                 raise SystemUnavailable

@@ -27,7 +27,7 @@ SETTLE_AFTER = timedelta(seconds=60)  # beyond this, and the request's own time,
 SETTLE_SECONDS = 10.0  # for the requests of one attempt
 PAUSE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
-_LONGEST_PAUSE = 10.0  # seconds; a server that is back is noticed within this time
+_MAX_PAUSE = 10.0  # seconds; a server that is back is noticed within this time
 _LEASE = timedelta(minutes=5)  # more than all that is done with what is taken at once may take
 _AT_ONCE = 8
 _log = logging.getLogger(__name__)
@@ -154,5 +154,5 @@ def _deadline(upstream: "Upstream") -> "Deadline":
 
 def _pause(write: "PendingWrite") -> timedelta:
     """With jitter, because many practices may share a server."""
-    seconds = min(2.0 ** (write.attempts + 1), _LONGEST_PAUSE)
+    seconds = min(2.0 ** (write.attempts + 1), _MAX_PAUSE)
     return timedelta(seconds=seconds * random.uniform(0.7, 1.0))  # noqa: S311

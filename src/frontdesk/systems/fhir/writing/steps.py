@@ -30,7 +30,7 @@ from frontdesk.systems.fhir.writing.releases import Releases, find_created
 from frontdesk.systems.port import SystemUnavailable
 
 UNAVAILABLE = "upstream_unavailable"
-MOST_ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 RETRY_SECONDS = 0.1  # before the second attempt; the next pauses double
 
 
@@ -226,7 +226,7 @@ class WriteSteps:
 
     async def attempts(self) -> AsyncIterator[int]:
         """Attempts of a step with growing pauses, as long as the deadline leaves time for one."""
-        for attempt in range(MOST_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(RETRY_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311
                 if not self._deadline.allows(write=True):
