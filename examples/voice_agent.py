@@ -87,7 +87,7 @@ class ScriptedModel:
     """Follows a fixed script with the results of the tools."""
 
     def __init__(self) -> None:
-        self._script = self._talk()
+        self._script = self._conversation()
         self._begun = False
 
     async def decide(self, conversation: Sequence[Turn], tools: Sequence[dict[str, Any]]) -> Say | Call | HangUp:  # noqa: ARG002
@@ -100,7 +100,7 @@ class ScriptedModel:
             return HangUp("I am sorry, I cannot do that. Let me connect you to the practice.")
         return self._script.send(answer)
 
-    def _talk(self) -> Generator[Say | Call | HangUp, dict[str, Any], None]:
+    def _conversation(self) -> Generator[Say | Call | HangUp, dict[str, Any], None]:
         yield Say("Harborside Medical Group, how can I help you?")
         yield Say("Gladly. May I have your date of birth and your phone number?")
         person = {"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"}
@@ -160,12 +160,12 @@ class Conversation:
 
     async def run(self, model: Model) -> None:
         try:
-            await self._talk(model)
+            await self._converse(model)
         except EOFError:  # the end of what is typed: the caller has hung up
             print()
             self._add("agent", "Goodbye!")
 
-    async def _talk(self, model: Model) -> None:
+    async def _converse(self, model: Model) -> None:
         listed = await self._client.list_tools()
         tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
         for _ in range(MAX_TURNS):

@@ -67,7 +67,7 @@ def trusted_authorities() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience() -> Iterator[None]:
+def longer_timeouts() -> Iterator[None]:
     """On a busy machine a database may answer late, and be well."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frontdesk.store.database.ACQUIRE_SECONDS", 60.0)

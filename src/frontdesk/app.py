@@ -56,9 +56,9 @@ from frontdesk.engine.answer_cache import AnswerCache
 from frontdesk.engine.confirmation import Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
+from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.engine.intents import Intents
 from frontdesk.engine.patient_guard import PatientGuard
-from frontdesk.engine.turns import Turns
 from frontdesk.feature import Core, Services
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.operations import SlotJson
@@ -195,8 +195,8 @@ def build_service(
         ),
         answers=AnswerCache(directories.version, ring.state, seconds),
         current_versions=current_versions,
-        turns=Turns(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
-        search_turns=Turns(at_once=24, per_practice=16, yields=True),
+        limiter=FairLimiter(at_once=settings.database_pool_size, per_practice=max(1, settings.database_pool_size // 2)),
+        search_limiter=FairLimiter(at_once=24, per_practice=16, yields=True),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
         hold_lifetime=timedelta(seconds=settings.hold_seconds),
@@ -241,7 +241,7 @@ def build_service(
         encrypted_cookies=EncryptedCookies(cipher, now),
         desk_lock=DeskLock(database, staff_sessions, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
-        feeds=CalendarFeeds(database, system_of, engine.turns, failed_attempts, audit, now),
+        feeds=CalendarFeeds(database, system_of, engine.limiter, failed_attempts, audit, now),
         webhooks=Deliverer(
             database,
             cipher,

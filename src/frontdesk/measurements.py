@@ -94,7 +94,7 @@ def _measure_database(metrics: Metrics, database: Database, pool_size: int) -> N
 
 
 def _measure_engine(metrics: Metrics, engine: Engine) -> None:
-    answers, turns = engine.answers, {"search": engine.search_turns, "other": engine.turns}
+    answers, limiters = engine.answers, {"search": engine.search_limiter, "other": engine.limiter}
 
     def lookups() -> Labelled:
         results = (("hit", answers.hits), ("miss", answers.misses))
@@ -102,13 +102,14 @@ def _measure_engine(metrics: Metrics, engine: Engine) -> None:
         return {(name, result): counts[name] for result, counts in results for name in names}
 
     def calls() -> Labelled:
-        return {(kind, state): getattr(turn, state) for kind, turn in turns.items() for state in ("running", "waiting")}
+        states = ("running", "waiting")
+        return {(kind, state): getattr(each, state) for kind, each in limiters.items() for state in states}
 
     name, about = "frontdesk_answer_cache_lookups", "Lookups in the answer cache."
     metrics.add_counter(name, about, ("operation", "result"), lookups)
     metrics.add_gauge("frontdesk_turns", "Calls that run or wait for their turn.", ("kind", "state"), calls)
     name, about = "frontdesk_turns_expired", "Calls that got no turn in time."
-    metrics.add_counter(name, about, ("kind",), lambda: {(kind,): turn.expired for kind, turn in turns.items()})
+    metrics.add_counter(name, about, ("kind",), lambda: {(kind,): each.expired for kind, each in limiters.items()})
     name, about = "frontdesk_patient_limit_refusals", "Calls refused because of a limit on patients or matches."
     metrics.add_counter(name, about, ("limit",), lambda: _by_label(engine.refusals, PATIENT_LIMITS))
 

@@ -229,13 +229,13 @@ async def test_one_that_gives_up_does_not_take_the_answer_from_the_others(
 ) -> None:
     slow = SlowDatabase(database)
     authenticator = Authenticator(slow, tokens, monotonic=clock.monotonic)  # type: ignore[arg-type]
-    impatient, patient = (asyncio.create_task(authenticator.identify(token)) for _ in range(2))
+    cancelled, waiting = (asyncio.create_task(authenticator.identify(token)) for _ in range(2))
     await slow.answered.wait()
-    impatient.cancel()
+    cancelled.cancel()
     await asyncio.sleep(0)
     slow.deliver.set()
-    assert (await patient).practice_slug == "riverside"
-    assert impatient.cancelled()
+    assert (await waiting).practice_slug == "riverside"
+    assert cancelled.cancelled()
 
 
 async def test_without_a_database_a_known_caller_passes_for_five_seconds_and_then_not(

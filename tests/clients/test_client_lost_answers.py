@@ -14,7 +14,7 @@ BOOKING = "/api/appointments"
 LOSSES: list[Fault] = [cut_before, cut_after, cut_inside, answered(504, "<h1>Gateway Timeout</h1>", forwarded=True)]
 STEPS = {"agent": ["token", "search", "propose", "confirm"], "integration": ["token", "search", "write"]}
 POINTS = [(grant, step) for grant, steps in STEPS.items() for step in range(len(steps))]
-BREAK, PATIENCE = 0.3, 30.0  # seconds after which a client gives up: where it is to, and where it is not
+BREAK, WAIT_TIMEOUT = 0.3, 30.0  # seconds after which a client gives up: where it is to, and where it is not
 
 
 def name_of(fault: Fault) -> str:
@@ -69,7 +69,7 @@ def test_confirming_again_by_hand_after_giving_up_gives_the_same_booking(
             proposal.confirm()
         assert not proposal.executed
         proxy.reset()
-        client._deadline = PATIENCE
+        client._deadline = WAIT_TIMEOUT
         booked = proposal.confirm()
     assert appointments_of(direct, patient_id) == [booked.appointment_id]
 
@@ -85,7 +85,7 @@ def test_an_integration_resends_with_its_own_key_after_giving_up(
         with pytest.raises(AnswerLost):
             client.book_appointment(patient_id=patient_id, slot_id=slot.id, idempotency_key=f"visit of {patient_id}")
         proxy.reset()
-        client._deadline = PATIENCE
+        client._deadline = WAIT_TIMEOUT
         booked = client.book_appointment(
             patient_id=patient_id, slot_id=slot.id, idempotency_key=f"visit of {patient_id}"
         ).confirm()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-PATIENCE = 30.0
+WAIT_TIMEOUT = 30.0
 
 
 class Stream:
@@ -38,19 +38,19 @@ class Stream:
         self._more.set()
 
     async def until(self, words: str, times: int = 1) -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             while self.text.count(words) < times:
                 await self._more.wait()
                 self._more.clear()
 
     async def until_answered(self) -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             while not self.status:
                 await self._more.wait()
                 self._more.clear()
 
     async def until_ended(self) -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             await self.ended.wait()
 
     def leave(self) -> None:
@@ -84,7 +84,7 @@ async def opened_by(
         yield opened
     finally:
         opened.leave()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             await task
 
 

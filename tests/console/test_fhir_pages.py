@@ -14,13 +14,13 @@ from tests.console.desk import Document, calendar, entries, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
 from tests.console.test_absences import rows
-from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
+from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, opened
 from tests.support.world import World, book, patient_id, stored_directory
 
 
 @pytest.fixture
 async def world(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    be_patient(monkeypatch)
+    extend_timeouts(monkeypatch)
     async with opened("fake") as door:
         await Upstream(door).seed()
         async with fhir_world(database, tmp_path, door) as built:

@@ -18,7 +18,7 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener
 from tests.console.desk import entries
 from tests.console.signing_in import TEST_STAFF, signed_in
-from tests.console.streams import PATIENCE, stream
+from tests.console.streams import WAIT_TIMEOUT, stream
 from tests.support.running import running as running_steps
 from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
@@ -30,7 +30,7 @@ async def listening(service: Service, dsn: str) -> AsyncIterator[None]:
     """What a running service does beside answering: it listens for changes, and tells of its own."""
     listener = NotificationListener(Hosts(dsn), service.on_change)
     async with running_steps(listener.step, service.calendar_notifier.step):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             await listener.listening.wait()
         yield
 
@@ -133,7 +133,7 @@ async def test_many_changes_at_once_are_few_words(running: World) -> None:
     for _ in range(500):
         running.service.calendar_notifier.changed(7)
         running.service.calendar_notifier.changed(8)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_TIMEOUT):
         await heard.wait()
         while len(told) < 2:
             await asyncio.sleep(0.01)

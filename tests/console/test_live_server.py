@@ -15,14 +15,14 @@ from frontdesk.store.database import Database
 from tests.console.signing_in import use_link
 from tests.security.real_server import RealServer, real_server
 
-PATIENCE = 30.0
+WAIT_TIMEOUT = 30.0
 
 
 async def sign_in(server: RealServer) -> httpx.AsyncClient:
     audit = AuditContext("test", server.service.engine.clock(), "0" * 32)
     member = await add_staff(server.service.database, practice="harbor", name="Ana", role="staff", audit=audit)
     _, token = await new_link(server.service.database, member.staff_id, audit=audit)
-    browser = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE)
+    browser = httpx.AsyncClient(base_url=server.url, timeout=WAIT_TIMEOUT)
     assert (await use_link(browser, token)).status_code == 303
     return browser
 
@@ -60,17 +60,17 @@ async def test_bookings_reach_open_streams_of_every_worker_and_a_stop_does_not_w
                 ended.release()  # an end and no broken connection
 
         watching = [asyncio.create_task(watch()) for _ in range(4)]
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             for _ in watching:
                 await ready.acquire()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             day = await book_first(server)
             for _ in watching:
                 await heard.acquire()
         page = await browser.get("/console/calendar", params={"date": day, "location": 1})
         assert "<span>Ada</span> <span>Lovelace</span>" in page.text
         server.process.send_signal(number)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             for _ in watching:
                 await ended.acquire()
             assert await server.process.wait() == 0

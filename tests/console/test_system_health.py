@@ -12,7 +12,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.fhir.transport import breaker
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import TEST_STAFF, audited, signed_in
-from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
+from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, opened
 from tests.support.world import World, patient_id
 
 SEARCH = {
@@ -32,7 +32,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 async def fhir(
     database: Database, tmp_path: Path, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[World]:
-    be_patient(monkeypatch)
+    extend_timeouts(monkeypatch)
     monkeypatch.setattr(health, "CHECK_SECONDS", 120.0)
     async with fhir_world(database, tmp_path, upstream.door) as world:
         yield world

@@ -23,7 +23,7 @@ from tests.support.stopping import NO_DRAIN
 
 COMMAND = str(Path(sys.executable).parent / "frontdesk")
 BOOKERS = 6
-PATIENCE = 120.0  # seconds, for whatever comes back by itself
+WAIT_TIMEOUT = 120.0  # seconds, for whatever comes back by itself
 _LOST = (httpx.TransportError,)
 
 
@@ -117,7 +117,7 @@ class Clinic:
             self.process = subprocess.Popen(
                 [COMMAND, "serve", *options], env=self.environment, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
@@ -130,7 +130,7 @@ class Clinic:
     def kill_server(self) -> None:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.wait(WAIT_TIMEOUT)
 
     def kill_postgres(self) -> None:
         pid_file = self.folder / "data" / "postgres" / "data" / "postmaster.pid"
@@ -194,7 +194,7 @@ async def book_for_ever(client: httpx.AsyncClient, patients: list[str], ledger: 
 
 async def resend(client: httpx.AsyncClient, ledger: Ledger) -> None:
     """Every unheard request is settled by sending it once more, identically."""
-    deadline = time.monotonic() + PATIENCE  # the database may still be coming back
+    deadline = time.monotonic() + WAIT_TIMEOUT  # the database may still be coming back
     for body in list(ledger.unheard):
         while time.monotonic() < deadline:
             with contextlib.suppress(*_LOST):
@@ -206,7 +206,7 @@ async def resend(client: httpx.AsyncClient, ledger: Ledger) -> None:
 
 async def _until_booked(ledger: Ledger, number: int) -> None:
     """Waits for so many bookings, on a slow machine too; the bookers go on meanwhile."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT
     while len(ledger.booked) < number and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
 

@@ -13,13 +13,13 @@ import httpx
 
 from tests.crash.harness import stop_group
 
-PATIENCE = 120.0
+WAIT_TIMEOUT = 120.0
 
 
 def wait_until_ready(
     url: str, *, trust: ssl.SSLContext | bool = True, process: subprocess.Popen[bytes] | None = None
 ) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT
     while time.monotonic() < deadline and (process is None or process.poll() is None):
         with contextlib.suppress(httpx.TransportError):
             if httpx.get(f"{url}/readyz", timeout=5, verify=trust).status_code == 200:

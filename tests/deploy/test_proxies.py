@@ -21,7 +21,7 @@ from tests.support.ports import free_port
 from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
-PATIENCE = 60.0
+WAIT_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ async def test_a_proxy_passes_bookings_streams_and_addresses(site: Site, proxy: 
         credentials = json.loads((site.folder / ".frontdesk" / "demo-credentials.json").read_text())["agent"]
         async with listening(site) as heard:
             booked = await asyncio.to_thread(_book, site, credentials)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_TIMEOUT):
                 await heard.wait()
         assert booked
         await asyncio.to_thread(_guess, site)
@@ -131,7 +131,7 @@ async def listening(site: Site) -> AsyncIterator[asyncio.Event]:
     told = run(COMMAND, "staff", "link", member, "--json", folder=site.folder, variables=site.variables)
     token = json.loads(told)["link"].partition("#")[2]
     opened, heard = asyncio.Event(), asyncio.Event()
-    async with httpx.AsyncClient(base_url=site.url, verify=site.authority.trusting(), timeout=PATIENCE) as browser:
+    async with httpx.AsyncClient(base_url=site.url, verify=site.authority.trusting(), timeout=WAIT_TIMEOUT) as browser:
         assert (await use_link(browser, token)).status_code == 303
 
         async def watch() -> None:
@@ -144,7 +144,7 @@ async def listening(site: Site) -> AsyncIterator[asyncio.Event]:
                         heard.set()
 
         watching = asyncio.create_task(watch())
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_TIMEOUT):
             await opened.wait()
         yield heard
         watching.cancel()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.deploy.containers import Engine
 from tests.deploy.installing import ROOT
-from tests.deploy.service import PATIENCE, book, calling, is_booked, wait_until_ready
+from tests.deploy.service import WAIT_TIMEOUT, book, calling, is_booked, wait_until_ready
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.heavy
@@ -48,7 +48,7 @@ def machine(engine: Engine, image: str, tmp_path: Path) -> Iterator[tuple[Engine
 
 
 def _is_up(engine: Engine) -> bool:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT
     while time.monotonic() < deadline:
         with contextlib.suppress(AssertionError):
             return engine.podman("exec", CONTAINER, "systemctl", "show", "-P", "Version").strip() != ""

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.heavy
 RULES = ROOT / "deploy" / "prometheus"
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "frontdesk.json").read_text())
 TOKEN = "the token of the scraper"
-PATIENCE = 120.0
+WAIT_TIMEOUT = 120.0
 # Nobody has signed in, nothing was refused, and no step runs or fails at the moment.
 OFTEN_EMPTY = {"Answer cache hits", "Refusals by the gateway", "Background failures", "Background steps that run now"}
 
@@ -87,7 +87,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def wait_until_up(url: str) -> None:
     """Until the service was scraped often enough for rates."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT
     while time.monotonic() < deadline:
         with contextlib.suppress(httpx.TransportError):
             ready = httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
@@ -107,7 +107,7 @@ def query(url: str, expression: str) -> dict[str, Any]:
 
 def shown(url: str, expression: str, *, wait: bool) -> bool:
     """Whether there is something. A scrape that the service did not answer in time leaves nothing until the next."""
-    deadline = time.monotonic() + (PATIENCE if wait else 0)
+    deadline = time.monotonic() + (WAIT_TIMEOUT if wait else 0)
     while not query(url, expression)["result"]:
         if time.monotonic() >= deadline:
             return False

@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk.desk import live_updates
 from frontdesk.desk.live_updates import LiveCalendars, TooManyStreams
-from tests.console.streams import PATIENCE
+from tests.console.streams import WAIT_TIMEOUT
 
 
 @pytest.mark.parametrize("pause", [0.05, 3600.0])
@@ -16,11 +16,11 @@ async def test_a_change_soon_after_another_waits_for_the_pause(pause: float, mon
     with live.listening(1, "harbor", "x") as listener:
         live.on_change("calendar", "1")
         began = loop.time()
-        assert await listener.next(PATIENCE) == "changed"  # the first one at once
+        assert await listener.next(WAIT_TIMEOUT) == "changed"  # the first one at once
         for _ in range(10):
             live.on_change("calendar", "1")
-        following = asyncio.create_task(listener.next(PATIENCE))
-        if pause < PATIENCE:
+        following = asyncio.create_task(listener.next(WAIT_TIMEOUT))
+        if pause < WAIT_TIMEOUT:
             assert await following == "changed"
             assert loop.time() - began >= pause
             assert await listener.next(0.01) == "quiet"  # all ten were told together
@@ -28,7 +28,7 @@ async def test_a_change_soon_after_another_waits_for_the_pause(pause: float, mon
             await asyncio.sleep(0.05)
             assert not following.done()
             live.close()  # does not wait for the pause
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_TIMEOUT):
                 assert await following == "over"
 
 

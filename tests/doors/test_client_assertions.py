@@ -17,7 +17,7 @@ from frontdesk.access.clients.records import ClientKeys, add_client, disable_cli
 from frontdesk.access.clients.validation import ClientError
 from frontdesk.app import build_app
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError
-from frontdesk.outbound.key_sets import AGAIN_SECONDS, FRESH_SECONDS, KeySets
+from frontdesk.outbound.key_sets import FRESH_SECONDS, RETRY_SECONDS, KeySets
 from tests.cli.in_process import Command, command
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
@@ -308,7 +308,7 @@ async def test_a_key_set_at_a_url_is_cached_and_fetched_again_for_a_new_key(sign
         new = (OTHER, "ES384", {"kid": "k2"})
         assert [await status(*new), await status(*new)] == [401, 401]
         published.keys = {"keys": [jwk(OTHER, "k2")]}
-        seconds += AGAIN_SECONDS
+        seconds += RETRY_SECONDS
         assert [await status(*new), await status()] == [200, 401]
         assert published.fetched == 2
         # While the key set cannot be fetched nobody gets in: a removed key must not live on.

@@ -6,7 +6,7 @@ from collections import Counter
 import httpx
 import pytest
 
-from frontdesk.engine import turns
+from frontdesk.engine import fair_limiter
 from tests.support.world import World, patient_id, slots
 
 CALLERS = 64
@@ -15,7 +15,7 @@ CALLERS = 64
 @pytest.fixture(autouse=True)
 def patient_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many wait their turn; how long that takes is up to the machine."""
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(fair_limiter, "WAIT_SECONDS", 60)
 
 
 async def _people(integration: httpx.AsyncClient, count: int) -> list[str]:

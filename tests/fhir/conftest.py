@@ -10,7 +10,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.settings import fhir_settings
 from tests.fhir.door import Door
-from tests.fhir.practice import Upstream, be_patient, fhir_world, file_text, opened
+from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, file_text, opened
 from tests.support.world import World
 
 # Files whose tests are about our own side of the wire: the small server will do.
@@ -25,8 +25,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+def longer_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    extend_timeouts(monkeypatch)
 
 
 @pytest.fixture

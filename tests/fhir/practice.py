@@ -246,7 +246,7 @@ async def unmap(world: World, provider: str) -> None:
         await connection.execute(without, ["providers", provider])
 
 
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def extend_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other things is not taken for a server that is away."""
     monkeypatch.setattr("frontdesk.systems.fhir.transport.request_sender.CONNECT_SECONDS", 30.0)
     monkeypatch.setattr("frontdesk.systems.fhir.upstream.FIRST_STATEMENT_SECONDS", 30.0)

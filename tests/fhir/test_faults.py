@@ -26,7 +26,7 @@ OPEN = {(502, "upstream_unavailable"), (409, "confirmation_incomplete")}
 SLOW: tuple[Fault, ...] = ("delay", "drip", "hang")
 CERTAINLY_NOT_EXECUTED = tuple(REFUSED)  # the server itself turned the request away
 NOT_TO_BE_RETRIED = ("garbage", "unauthorized", "forbidden", "conflict")  # as the answer to a read
-PATIENCE, IMPATIENCE = 30.0, 0.6  # seconds that all requests of a write may take together
+WAIT_TIMEOUT, SHORT_TIMEOUT = 30.0, 0.6  # seconds that all requests of a write may take together
 
 QUICK: list[tuple[str, Fault]] = [("book", fault) for fault in ("late", "cut_after", "error_late", "conflict")]
 QUICK_PROPOSED: list[tuple[str, Fault]] = [
@@ -68,9 +68,9 @@ async def test_a_fault_at_any_request_leaves_exactly_one_execution(scene: Scene,
         write = await WRITES[name](scene, point)
         token = await scene.challenged(write)
         scene.upstream.door.reset({point: fault})
-        give(scene.world, IMPATIENCE if fault in SLOW else PATIENCE)
+        give(scene.world, SHORT_TIMEOUT if fault in SLOW else WAIT_TIMEOUT)
         answer = await scene.send(write, token)
-        give(scene.world, PATIENCE)
+        give(scene.world, WAIT_TIMEOUT)
         earlier, hit = scene.upstream.door.seen[:point], next(iter(scene.upstream.door.seen[point:]), None)
         if answer.status_code not in (200, 201):
             assert (answer.status_code, answer.json()["code"]) in _documented(earlier, hit, fault), (point, hit)
@@ -131,7 +131,7 @@ async def test_several_faults_at_once_leave_exactly_one_execution(scene: Scene, 
             assert (answer.status_code, answer.json()["code"]) in READ | OPEN
     await scene.upstream.door.quiet()
     scene.upstream.door.reset()
-    give(scene.world, PATIENCE)
+    give(scene.world, WAIT_TIMEOUT)
     forgive(scene.world)
     await settle(scene.world)
     await _resent(scene, write, token)

@@ -15,7 +15,7 @@ from frontdesk.systems.check import check_system
 from tests.acceptance.test_booking_flow import test_an_agent_books_in_eight_steps as eight_steps
 from tests.fhir.calls import ZAPHOD, booking, challenged
 from tests.fhir.door import FAULTS, Fault, Request
-from tests.fhir.practice import be_patient, give, settle
+from tests.fhir.practice import extend_timeouts, give, settle
 from tests.fhir.test_operations import test_an_operation_works as an_operation_works
 from tests.fhir_server.chain import Hop, chain
 from tests.support.world import PRACTICE, book, confirmed, patient_id, slots
@@ -30,7 +30,7 @@ async def hops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[list[Hop]]:
     """Two services, or as many hops as a test asks for."""
-    be_patient(monkeypatch)
+    extend_timeouts(monkeypatch)
     async with chain(cluster, template, tmp_path, monkeypatch, getattr(request, "param", 1)) as chained:
         yield chained
 

@@ -23,7 +23,7 @@ WORKERS = 2
 POOL_SIZE = 5
 HOLD_SECONDS = 60  # so that holds expire during a run
 OPEN_FILES = 160  # of a process, so that they can be exhausted
-_PATIENCE = 120.0
+_WAIT_TIMEOUT = 120.0
 _LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")
 
 
@@ -93,7 +93,7 @@ class Node:
         self.until_ready()
 
     def until_ready(self) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _WAIT_TIMEOUT
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.HTTPError):
                 if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
@@ -123,7 +123,7 @@ class Node:
         left = self.workers()
         self.process.kill()
         self.process.wait()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _WAIT_TIMEOUT
         while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline:
             time.sleep(0.05)
 

@@ -14,7 +14,7 @@ from frontdesk.store.database import SERVICE_ROLE
 from frontdesk.store.embedded.account import Account, account_for, binaries_for
 from frontdesk.store.embedded.cluster import DATABASE, OWNER_ROLE, ROLES
 
-PATIENCE = 120.0
+WAIT_TIMEOUT = 120.0
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "80",
@@ -88,7 +88,7 @@ class Server:
             )
 
     def until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while time.monotonic() < deadline:
             with contextlib.suppress(RuntimeError):
                 self.run("pg_isready", "-q", "-h", str(self.sockets))
@@ -116,7 +116,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while any(Path(f"/proc/{pid}/stat").exists() for pid in left[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -170,7 +170,7 @@ class Pair:
         self.primary.sql("SELECT pg_reload_conf()")
 
     def _until_caught_up(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").strip() != "1":
             if time.monotonic() > deadline:
                 raise RuntimeError("the standby does not replicate")

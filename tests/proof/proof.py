@@ -28,7 +28,7 @@ from tests.webhooks.receiver import receiving
 
 NODES = 2
 DAYS = 3
-WEBHOOK_PATIENCE = 120.0
+WEBHOOK_TIMEOUT = 120.0
 
 
 async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_small_disk: bool) -> int:
@@ -43,7 +43,7 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
     async with receiving() as receiver:
         fhir = FhirPractice()
         proof = Proof(service, postgres.owner_dsn, [node.client for node in nodes], receiver, fhir=fhir)
-        proof.webhook_patience = WEBHOOK_PATIENCE
+        proof.webhook_timeout = WEBHOOK_TIMEOUT
         previous = unpack_previous_release(folder / "previous")
         sources = None if previous is None else previous / "src"
         nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk, sources)

@@ -40,7 +40,7 @@ class Proof:
     agents: set[str] = field(default_factory=set)
     practices: list[int] = field(default_factory=list)
     fhir: FhirPractice | None = None
-    webhook_patience: float = 60.0  # seconds
+    webhook_timeout: float = 60.0  # seconds
 
     async def set_up(self, days: int = 1) -> None:
         """Practices, webhook endpoints and clients, who book on so many days."""
@@ -130,7 +130,7 @@ class Proof:
 
     async def _until_delivered(self) -> None:
         """Waits for the webhooks of all events; those that do not come are an anomaly."""
-        deadline = time.monotonic() + self.webhook_patience
+        deadline = time.monotonic() + self.webhook_timeout
         stored = await read_stored(self.owner_dsn)
         events = {f"evt_{row['event_id']}" for row in stored.outbox}
         while not events <= set(self.receiver.ids()) and time.monotonic() < deadline:

@@ -48,7 +48,7 @@ class Desk:
 
 
 class Actor:
-    patience = 60.0  # seconds for a write to be answered
+    timeout_seconds = 60.0  # seconds for a write to be answered
 
     def __init__(self, caller: Caller, desk: Desk) -> None:
         self.caller = caller
@@ -216,7 +216,7 @@ class Actor:
         return (await asyncio.gather(*sent))[0]
 
     async def _to_its_end(self, name: str, given: Mapping[str, Any], token: str | None, key: str | None) -> Op:
-        deadline = asyncio.get_running_loop().time() + self.patience
+        deadline = asyncio.get_running_loop().time() + self.timeout_seconds
         while True:
             op = await self.caller.call(name, given, token=token, key=key)
             if op.succeeded and (token or key):
@@ -251,7 +251,7 @@ class Actor:
 class UpstreamActor(Actor):
     """A client of a practice in another system, where times cannot be held and lost writes are settled later."""
 
-    patience = 5.0
+    timeout_seconds = 5.0
 
     def actions(self) -> Sequence[tuple[Callable[[], Awaitable[None]], int]]:
         return [each for each in super().actions() if each[0] not in (self.hold, self.use_hold)]

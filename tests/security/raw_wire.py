@@ -28,10 +28,12 @@ class Exchange:
         return found[1].decode() if found else ""
 
 
-def exchange(server: RealServer, head: str, body: bytes = b"", repeat: int = 1, patience: float = 20) -> Exchange:
+def exchange(
+    server: RealServer, head: str, body: bytes = b"", repeat: int = 1, timeout_seconds: float = 20
+) -> Exchange:
     """Sends a head and so many pieces of body, as far as the server takes them; reads until it closes."""
     began = time.monotonic()
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=patience)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=timeout_seconds)
     sent, received, closed = 0, b"", False
     with connection:
         try:
@@ -65,7 +67,7 @@ async def alive(server: RealServer) -> None:
             await asyncio.sleep(0.1)
 
 
-def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exchange:
+def dripping(server: RealServer, head: str, drop: bytes, timeout_seconds: float) -> Exchange:
     """Sends a drop every half second."""
     began = time.monotonic()
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
@@ -73,7 +75,7 @@ def dripping(server: RealServer, head: str, drop: bytes, patience: float) -> Exc
     received, sent, closed = b"", 0, False
     with connection:
         connection.sendall(head.encode())
-        while not closed and time.monotonic() - began < patience:
+        while not closed and time.monotonic() - began < timeout_seconds:
             try:
                 if drop:
                     connection.sendall(drop)

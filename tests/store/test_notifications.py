@@ -14,7 +14,7 @@ from frontdesk.store.hosts import Hosts
 from frontdesk.store.notifications import NotificationListener, notify
 from tests.support.running import running
 
-PATIENCE = 30
+WAIT_TIMEOUT = 30
 
 
 class Heard:
@@ -25,14 +25,14 @@ class Heard:
         self.changes.put_nowait((kind, id_))
 
     async def next(self) -> tuple[str, str]:
-        return await asyncio.wait_for(self.changes.get(), PATIENCE)
+        return await asyncio.wait_for(self.changes.get(), WAIT_TIMEOUT)
 
 
 @asynccontextmanager
 async def listening(dsn: str, heard: Callable[[str, str], None]) -> AsyncIterator[None]:
     listener = NotificationListener(Hosts(dsn), heard)
     async with running(listener.step):
-        await asyncio.wait_for(listener.listening.wait(), PATIENCE)
+        await asyncio.wait_for(listener.listening.wait(), WAIT_TIMEOUT)
         yield
 
 
@@ -73,7 +73,7 @@ async def test_listening_comes_back_by_itself(database: Database, database_dsn: 
                    WHERE datname = current_database() AND query LIKE 'LISTEN%'"""
             )
             assert cut  # one that was cut before may take a moment to be gone from the list
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_TIMEOUT):
                 while not heard.changes.qsize():
                     await notify(database, "client", "after")
                     await asyncio.sleep(0.05)
@@ -120,7 +120,7 @@ async def test_a_database_that_cannot_be_reached_harms_nobody(
     nowhere = tmp_path_factory.mktemp("nowhere")
     listener = NotificationListener(Hosts(f"postgresql://nobody:pass-word@/none?host={nowhere}"), Heard())
     with caplog.at_level(logging.WARNING):
-        async with running(listener.step), asyncio.timeout(PATIENCE):
+        async with running(listener.step), asyncio.timeout(WAIT_TIMEOUT):
             while "background step failed" not in caplog.text:
                 await asyncio.sleep(0.02)
     assert "pass-word" not in caplog.text

@@ -11,7 +11,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-PATIENCE = 30.0
+WAIT_TIMEOUT = 30.0
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Collector:
         return {span.name: span for span in self.spans if span.trace_id.hex() == trace_id}
 
     def wait_for(self, name: str, trace_id: str) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while time.monotonic() < deadline:
             if name in (found := self.trace(trace_id)):
                 return found

@@ -8,14 +8,14 @@ import pytest
 
 from frontdesk.store.database import Database
 from frontdesk.store.practices import practice_id_of
-from tests.fhir.practice import Upstream, be_patient, fhir_world, opened
+from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, opened
 from tests.support.world import World, build_world
 from tests.systems.desk import Desk
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+def longer_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    extend_timeouts(monkeypatch)
 
 
 @pytest.fixture(params=["native", "fhir", pytest.param("medplum", marks=pytest.mark.heavy)])

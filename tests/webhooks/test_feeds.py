@@ -13,7 +13,7 @@ from icalendar import Calendar
 
 from frontdesk.access.limits.failed_attempts import FEED_READS, PER_ADDRESS
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.turns import Turns
+from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.outbound.feeds import FeedError, add_feed, list_feeds, revoke_feed
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import practice_id_of
@@ -136,15 +136,15 @@ async def test_guessed_addresses_are_limited_and_lock_out_nobody(world: World) -
 
 
 async def test_a_feed_waits_for_a_turn_like_other_calls(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.engine.turns.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("frontdesk.engine.fair_limiter.WAIT_SECONDS", 0.05)
     _, path = await feed(world)
     address = path.removeprefix("/feeds/").removesuffix(".ics")
-    busy = replace(world.service.feeds, turns=Turns(at_once=0, per_practice=0))
+    busy = replace(world.service.feeds, limiter=FairLimiter(at_once=0, per_practice=0))
     with pytest.raises(Problem) as raised:
         await busy.read(address, None, "req_1")
     assert raised.value.code == "upstream_unavailable"
     await world.service.feeds.read(address, None, "req_2")
-    assert world.service.engine.turns.running == 0
+    assert world.service.engine.limiter.running == 0
 
 
 async def test_times_are_right_on_both_sides_of_a_change_of_clocks(world: World, reader: httpx.AsyncClient) -> None:

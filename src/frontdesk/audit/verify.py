@@ -15,7 +15,7 @@ from frontdesk.audit.trail import chain_hash
 from frontdesk.store.database import Database
 
 MAX_FAULTS = 100
-_PATIENCE = timedelta(minutes=1)
+_MAX_UNSEALED_AGE = timedelta(minutes=1)
 _SAID_EVERY = 200
 
 _HEAD = """
@@ -269,7 +269,7 @@ async def _unsealed_records(database: Database, practice_id: int, now: datetime)
             number = row["record_id"]
             if row["sequence"] is None and not row["waiting"]:
                 faults.append(ChainFault("sealMissing", f"Record {number} has no seal.", None, number))
-            elif row["sequence"] is None and row["at"] < now - _PATIENCE:
+            elif row["sequence"] is None and row["at"] < now - _MAX_UNSEALED_AGE:
                 message = f"Record {number} has waited for its seal for over a minute."
                 faults.append(ChainFault("unsealed", message, None, number))
         if len(rows) < BATCH:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from frontdesk.store.database import Database
     from frontdesk.store.queues import Measured
 
-_SEALING_PATIENCE = timedelta(minutes=3)  # unsealed records of other nodes are found once a minute
-_OUTBOX_PATIENCE = timedelta(minutes=5)
-_DELIVERY_PATIENCE = timedelta(minutes=15)
-_SETTLING_PATIENCE = timedelta(minutes=10)
+_MAX_UNSEALED_AGE = timedelta(minutes=3)  # unsealed records of other nodes are found once a minute
+_MAX_OUTBOX_AGE = timedelta(minutes=5)
+_MAX_DELIVERY_DELAY = timedelta(minutes=15)
+_MAX_UNSETTLED_AGE = timedelta(minutes=10)
 _MAX_FAILURES = 10
 _MAX_USED_SHARE = 0.9  # of sessions and of the pools
 _SERIES = re.compile(r'^(frontdesk_[a-z_]+)(?:\{(?:step|state)="([^"]*)"\})? ([0-9.e+-]+)$', re.MULTILINE)
@@ -24,7 +24,7 @@ _SERIES = re.compile(r'^(frontdesk_[a-z_]+)(?:\{(?:step|state)="([^"]*)"\})? ([0
 
 def audit(measured: "Measured") -> Finding:
     told = f"{counted(int(measured['audit_unsealed_records', '']), 'record')} not sealed yet"
-    if measured["audit_unsealed_seconds", ""] > _SEALING_PATIENCE.total_seconds():
+    if measured["audit_unsealed_seconds", ""] > _MAX_UNSEALED_AGE.total_seconds():
         return "warning", f"{told}: is a server running? frontdesk audit verify seals them"
     return "ok", told
 
@@ -33,13 +33,13 @@ def webhooks(measured: "Measured") -> Finding:
     endpoints = {state: int(value) for (name, state), value in measured.items() if name == "webhook_endpoints"}
     if not any(endpoints.values()):
         return "skipped", "there are no endpoints"
-    if measured["outbox_seconds", ""] > _OUTBOX_PATIENCE.total_seconds():
+    if measured["outbox_seconds", ""] > _MAX_OUTBOX_AGE.total_seconds():
         waiting, late = (
             counted(int(measured["outbox_events", ""]), "event"),
             _minutes(measured["outbox_seconds", ""]),
         )
         return "warning", f"{waiting} not handed over for {late}: is a server running?"
-    if measured["webhook_overdue_seconds", ""] > _DELIVERY_PATIENCE.total_seconds():
+    if measured["webhook_overdue_seconds", ""] > _MAX_DELIVERY_DELAY.total_seconds():
         late = _minutes(measured["webhook_overdue_seconds", ""])
         return "warning", f"the next delivery has been due for {late}: is a server running? Does the endpoint answer?"
     if endpoints["paused"]:
@@ -51,7 +51,7 @@ def webhooks(measured: "Measured") -> Finding:
 def upstream_writes(measured: "Measured") -> Finding:
     waiting = int(measured["upstream_writes", "leased"] + measured["upstream_writes", "waiting"])
     age = measured["upstream_write_seconds", ""]
-    if age > _SETTLING_PATIENCE.total_seconds():
+    if age > _MAX_UNSETTLED_AGE.total_seconds():
         return (
             "warning",
             f"{counted(waiting, 'write')} not settled for {_minutes(age)}: does the FHIR server answer?",

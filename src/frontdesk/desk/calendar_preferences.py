@@ -60,12 +60,12 @@ def _checked(given: dict[str, Any], directory: Directory) -> CalendarPreferences
         next((each for each in DENSITIES if each == given.get("density")), default.density),
         next((each for each in ZOOMS if each == given.get("zoom")), default.zoom),
         next((each for each in COLOURS if each == given.get("colours")), default.colours),
-        _some(given.get("providers", ()), active),
-        _some(given.get("visit_types", ()), directory.visit_types),
+        _known_ids(given.get("providers", ()), active),
+        _known_ids(given.get("visit_types", ()), directory.visit_types),
     )
 
 
-def _some(wanted: Iterable[int], known: Iterable[int]) -> tuple[int, ...]:
+def _known_ids(wanted: Iterable[int], known: Iterable[int]) -> tuple[int, ...]:
     """Those of the known ids that are wanted; none where that is every one."""
     ids = tuple(known)
     kept = tuple(sorted(set(wanted) & set(ids)))

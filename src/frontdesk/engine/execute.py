@@ -23,9 +23,9 @@ from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry, run_operation
+from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.engine.intents import key_faults
 from frontdesk.engine.patient_guard import PatientGuard
-from frontdesk.engine.turns import Turns
 from frontdesk.feature import Services
 from frontdesk.operations import Context, Operation, SlotJson, supported
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
@@ -70,8 +70,8 @@ class Engine:
     writes: Writes
     answers: AnswerCache
     current_versions: CurrentVersions
-    turns: Turns
-    search_turns: Turns  # searches need the processor, other calls wait for the database
+    limiter: FairLimiter
+    search_limiter: FairLimiter  # searches need the processor, other calls wait for the database
     patient_guard: PatientGuard
     slot_json: SlotJson
     hold_lifetime: timedelta
@@ -117,8 +117,8 @@ class Engine:
             raise Problem("capability_not_supported")
         if system.remote:  # most of the time it waits for a server with limits of its own
             return await self._work(call, caller, system, key)
-        turns = self.turns if operation.depends_on is None else self.search_turns
-        turn = await turns.take(caller)
+        limiter = self.limiter if operation.depends_on is None else self.search_limiter
+        turn = await limiter.acquire(caller)
         try:
             if turn.has_waited and key is not None:
                 # Another caller may have worked the same answer out meanwhile.
@@ -127,7 +127,7 @@ class Engine:
                     return cached
             return await self._work(call, caller, system, key)
         finally:
-            turns.give_back(caller, turn)
+            limiter.release(caller, turn)
 
     async def _cached(
         self, operation: Operation, caller: Caller, key: CacheKey
@@ -136,7 +136,7 @@ class Engine:
         entry = self.answers.lookup(caller, key)
         if entry is None:
             return None, None
-        self.search_turns.notice(caller)
+        self.search_limiter.mark_active(caller)
         current = None
         if entry.versions.calendars is not None:
             current = await self.current_versions.read(caller.practice_id)

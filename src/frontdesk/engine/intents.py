@@ -15,8 +15,8 @@ from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Intent, SystemUnavailable
 
 MAX_KEY_LENGTH = 255
-_PATIENCE_SECONDS = 15.0  # how long a second confirmation waits for the first
-_LOOK_AGAIN_SECONDS = 0.1
+_WAIT_TIMEOUT_SECONDS = 15.0  # how long a second confirmation waits for the first
+_POLL_INTERVAL_SECONDS = 0.1
 
 
 def intent_of_token(token: str) -> bytes:
@@ -67,17 +67,17 @@ class Intents:
 
     async def find(self, caller: Caller, intent_id: bytes, now: datetime) -> StoredIntent | None:
         """The stored intent, None if it is unknown, another client's or expired. Waits while it is being executed."""
-        patience = _PATIENCE_SECONDS
+        remaining = _WAIT_TIMEOUT_SECONDS
         while True:
             try:
                 row = await self.database.fetchrow("SELECT * FROM find_intent($1, $2)", caller.practice_id, intent_id)
             except DatabaseUnavailable as error:
                 raise SystemUnavailable from error
             busy = row is not None and row["executing_until"] is not None and row["executing_until"] > now
-            if not busy or patience <= 0:
+            if not busy or remaining <= 0:
                 break
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-            patience -= _LOOK_AGAIN_SECONDS
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
+            remaining -= _POLL_INTERVAL_SECONDS
         if row is None or row["client_id"] != caller.client_id or row["keep_until"] <= now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])

@@ -12,13 +12,13 @@ def slot_items(context: Context, found: FoundSlots, limit: int) -> tuple[orjson.
     last: list[int] | None = None
     if found.procedure is not None:
         for slots in found.by_provider:
-            room = limit - len(items)
-            if room == 0:
+            remaining = limit - len(items)
+            if remaining == 0:
                 return _array(items), last
-            starts = slots.starts[:room]
+            starts = slots.starts[:remaining]
             items += context.slot_json.items(context.slot_ids, slots, found.visit_type_id, found.procedure, starts)
             last = [starts[-1], slots.provider_id, slots.location_id]
-            if len(slots.starts) > room:
+            if len(slots.starts) > remaining:
                 return _array(items), last
     return _array(items), None
 

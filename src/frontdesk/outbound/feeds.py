@@ -17,7 +17,7 @@ from frontdesk.audit.trail import AuditEntry, AuditRecorder, AuditTrail, append_
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.engine.turns import Turns
+from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable, appointment_pages
 
@@ -103,7 +103,7 @@ class CalendarFeeds:
 
     database: Database
     systems: Callable[[Caller], Awaitable[SchedulingSystem]]
-    turns: Turns
+    limiter: FairLimiter
     attempts: FailedAttempts
     audit: AuditTrail
     clock: Callable[[], datetime]
@@ -133,11 +133,11 @@ class CalendarFeeds:
         system = await self.systems(caller)
         if system.remote:  # it has limits of its own
             return await self._read_from(system, practice_id, row, request_id)
-        turn = await self.turns.take(caller)
+        turn = await self.limiter.acquire(caller)
         try:
             return await self._read_from(system, practice_id, row, request_id)
         finally:
-            self.turns.give_back(caller, turn)
+            self.limiter.release(caller, turn)
 
     async def _find(self, practice_id: int, digest: bytes, source: str | None) -> Any:
         async def find() -> Any:

@@ -14,7 +14,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError
 
 FRESH_SECONDS = 300.0
-AGAIN_SECONDS = 30.0  # at the earliest, after a failure or for a key id that is not in the key set
+RETRY_SECONDS = 30.0  # at the earliest, after a failure or for a key id that is not in the key set
 _CACHED = 1000
 
 _log = logging.getLogger(__name__)
@@ -42,12 +42,12 @@ class KeySets:
             fetched = await asyncio.shield(task)
         if fetched.jwks is None:
             detail = "The client's key set cannot be fetched at the moment."
-            raise Problem("upstream_unavailable", detail, retry_after=round(AGAIN_SECONDS))
+            raise Problem("upstream_unavailable", detail, retry_after=round(RETRY_SECONDS))
         return fetched.jwks
 
     def _is_old(self, fetched: _Fetched, kid: str) -> bool:
         lacks_key = fetched.jwks is None or key_of(fetched.jwks, kid) is None
-        return self._monotonic() - fetched.at >= (AGAIN_SECONDS if lacks_key else FRESH_SECONDS)
+        return self._monotonic() - fetched.at >= (RETRY_SECONDS if lacks_key else FRESH_SECONDS)
 
     async def _fetch(self, url: str) -> _Fetched:
         began = self._monotonic()

@@ -30,13 +30,13 @@ class Mailer:
         message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain=self._from.rpartition("@")[2])
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(text)
-        await asyncio.to_thread(self._talk, message)
+        await asyncio.to_thread(self._smtp_session, message)
 
     async def check(self) -> None:
         """Signs in to the server and sends nothing."""
-        await asyncio.to_thread(self._talk, None)
+        await asyncio.to_thread(self._smtp_session, None)
 
-    def _talk(self, message: EmailMessage | None) -> None:
+    def _smtp_session(self, message: EmailMessage | None) -> None:
         try:
             with self._connected() as server:
                 if self._server.scheme == "smtp" and self._server.hostname not in _THIS_MACHINE:

@@ -27,11 +27,11 @@ def free_address(host: str, port: int) -> str:
                 return str(address[0])
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                    raise ServingError(_why_not(error, host, port)) from None
+                    raise ServingError(_bind_error(error, host, port)) from None
         time.sleep(_POLL_SECONDS)
 
 
-def _why_not(error: OSError, host: str, port: int) -> str:
+def _bind_error(error: OSError, host: str, port: int) -> str:
     other = "choose another with --port or FRONTDESK_PORT"
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} is in use by another program: {other}."
@@ -49,5 +49,5 @@ def shared_socket(address: str, port: int) -> socket.socket:
         bound.bind((address, port))
     except OSError as error:
         bound.close()
-        raise ServingError(_why_not(error, address, port)) from None
+        raise ServingError(_bind_error(error, address, port)) from None
     return bound

@@ -14,7 +14,7 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import Response
 
-_ASK_AGAIN = "public, no-cache"
+_REVALIDATE = "public, no-cache"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _IMPORT = re.compile(rb'"\./([a-z-]+\.js)"')
@@ -47,7 +47,7 @@ class StaticFile:
         return Response(self.body, media_type=self.media_type, headers=told)
 
 
-def published(media_type: str, body: bytes, caching: str = _ASK_AGAIN) -> StaticFile:
+def published(media_type: str, body: bytes, caching: str = _REVALIDATE) -> StaticFile:
     tag = hashlib.sha256(body).hexdigest()[:16]
     return StaticFile(media_type, body, gzip.compress(body, 9, mtime=0), tag, caching)
 

@@ -26,8 +26,8 @@ form = {
     "client_secret": os.environ["DESK_CLIENT_SECRET"],
 }
 token: str = httpx.post(f"{url}/oauth/token", data=form, timeout=30).raise_for_status().json()["access_token"]
-patience = httpx.Timeout(30)
-client = AuthenticatedClient(base_url=f"{url}/api", token=token, timeout=patience, raise_on_unexpected_status=True)
+timeout = httpx.Timeout(30)
+client = AuthenticatedClient(base_url=f"{url}/api", token=token, timeout=timeout, raise_on_unexpected_status=True)
 
 ada = MatchPatientRequest(first_name="Ada", last_name="Lovelace", phone="555 010 0199", dob=date(1985, 12, 10))
 found = match_patient.sync(client=client, body=ada)

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from tests.fhir.practice import Upstream, be_patient, fhir_world, forgive, opened, settle
+from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, forgive, opened, settle
 from tests.fhir.writes import WRITES, Scene, nothing_is_left_over
 from tests.proof.cuts.proxy import Fault, Proxy, http_proxy
 from tests.proof.cuts.stage import CUT_EVERY, MAX_MESSAGES, UNKNOWN, proxied
@@ -91,7 +91,7 @@ class FhirStage:
 async def cut_off(
     cluster: EmbeddedPostgres, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[FhirStage]:
-    be_patient(monkeypatch)
+    extend_timeouts(monkeypatch)
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(new_database(cluster, template))
         behind, database_proxy = await stack.enter_async_context(proxied(dsn, tmp_path / "sockets"))

@@ -34,7 +34,7 @@ INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute
     known_patients_only, staff_id, application_id, callback_host, connected_at)
 VALUES ($1, $2, $3, 'agent', $4, $5, $6, $7, true, $8, $9, $10, $7)
 """
-_CONNECT_AGAIN = """
+_RECONNECT = """
 UPDATE client SET name = $2, scopes = $3, callback_host = $4, connected_at = $5, disabled = false, revoked_at = NULL
 WHERE client_id = $1
 """
@@ -126,7 +126,7 @@ async def connect(
             client_id = held["client_id"]
             if held["disabled"] and held["revoked_at"] is None:
                 raise Problem("forbidden_scope", "An admin of your practice has disabled this assistant.")
-            await connection.execute(_CONNECT_AGAIN, client_id, application.name, list(scopes), host, now)
+            await connection.execute(_RECONNECT, client_id, application.name, list(scopes), host, now)
             if set(held["scopes"]) != set(scopes):  # else tokens of the earlier consent would get the new scopes
                 await end_tokens(connection, client_id, held, now)
         code = new_token()

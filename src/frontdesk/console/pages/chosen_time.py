@@ -23,7 +23,7 @@ from frontdesk.domain.local_time import is_skipped, minute_of, occurrences, zone
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.texts import N_
 
-SHOWN_AGAIN = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
+SHOWN_ON_FORM = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
 _SKIPPED = N_("The clocks skip this time on that day.")
 NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
@@ -102,7 +102,7 @@ async def _book(request: ConsoleRequest) -> Response:
     try:
         made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
     except Problem as problem:
-        if problem.code not in SHOWN_AGAIN:
+        if problem.code not in SHOWN_ON_FORM:
             raise
         hits = (await search_patients(request, form.get("search")))[0]
         nearest = await chosen.nearest(request, *visit) if problem.code == "slot_unavailable" else []

@@ -11,7 +11,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
 from frontdesk.console.pages.chosen_time import (
-    SHOWN_AGAIN,
+    SHOWN_ON_FORM,
     ChosenTime,
     all_visits,
     chosen_time,
@@ -61,7 +61,7 @@ async def _override(request: ConsoleRequest) -> Response:
         arrived = bool(form.get("arrived"))
         made = await overrides.book(request.context, patient_id=form.get("patient"), arrived=arrived, **given)
     except Problem as problem:
-        if problem.code not in SHOWN_AGAIN:
+        if problem.code not in SHOWN_ON_FORM:
             raise
         return await _read_back(request, chosen, visit, view, problem)
     if arrived:
@@ -84,7 +84,7 @@ async def _read_back(
     try:
         broken = await request.desk.overrides.broken_rules(request.context, chosen.slot(*visit), patient["id"], moved)
     except Problem as problem:
-        if problem.code not in SHOWN_AGAIN:
+        if problem.code not in SHOWN_ON_FORM:
             raise
         refused = problem
     slot = await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)})

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from frontdesk.store.database import Database, DatabaseUnavailable
 
-PATIENCE = timedelta(days=1)
+PAUSE_AFTER = timedelta(days=1)
 _GATHER_SECONDS = 0.005  # attempts that end within it are recorded together, and all that end during a statement
 
 _FINISH = "SELECT * FROM finish_webhook_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
@@ -78,7 +78,7 @@ class Outcomes:
                     [outcome.milliseconds for outcome in outcomes],
                     [outcome.failure for outcome in outcomes],
                     [outcome.wait for outcome in outcomes],
-                    PATIENCE,
+                    PAUSE_AFTER,
                     secrets.token_hex(16),
                 )
             except DatabaseUnavailable:

@@ -171,7 +171,7 @@ class EmbeddedPostgres:
             if guard is not None:  # no guard: no server, or one that is ending
                 try:
                     if log_start is not None:
-                        raise EmbeddedPostgresError(self._why_not_started(log_start))
+                        raise EmbeddedPostgresError(self._startup_error(log_start))
                     progress("Starting PostgreSQL")
                     self._end_previous_server(deadline)
                     account = account_for(self._data)
@@ -280,7 +280,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"PostgreSQL in {self.home} was not ready in time; see {self.log_path}.")
         time.sleep(seconds)
 
-    def _why_not_started(self, log_start: int) -> str:
+    def _startup_error(self, log_start: int) -> str:
         if shutil.disk_usage(self.home).free < FREE_TO_START:  # the log may be empty, too
             return startup_error(self.home, os.strerror(errno.ENOSPC))
         with self.log_path.open("rb") as log:

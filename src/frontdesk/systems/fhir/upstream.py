@@ -60,7 +60,7 @@ class Upstream:
         configured = self.settings.scheduling_operations
         self._server: ServerCapabilities | None = None if configured is None else unknown(configured)
         self._unread = SystemUnavailable()  # why the statement could not be read
-        self._ask_again_at = -math.inf
+        self._retry_at = -math.inf
         self._asked = False
         self._asking: asyncio.Task[None] | None = None
         self._map: tuple[int, PracticeMap] | None = None
@@ -92,7 +92,7 @@ class Upstream:
 
     async def ready(self) -> None:
         """Keeps the capabilities up to date. Only calls before the first answer wait for it, and not for long."""
-        if self._asking is None and time.monotonic() >= self._ask_again_at:
+        if self._asking is None and time.monotonic() >= self._retry_at:
             self._asking = asyncio.create_task(self._ask())
         if not self._asked and self._asking is not None:
             await asyncio.wait({self._asking}, timeout=FIRST_STATEMENT_SECONDS)
@@ -113,7 +113,7 @@ class Upstream:
             self._unread = error
             _log.warning("the CapabilityStatement of a scheduling system could not be read")
         finally:
-            self._ask_again_at, self._asking = time.monotonic() + again, None
+            self._retry_at, self._asking = time.monotonic() + again, None
 
     async def map(self, version: int, directory: Directory) -> PracticeMap:
         """The mapping between our ids and the server's references, for one version of the directory."""

@@ -23,7 +23,7 @@ from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.port import Misconfigured, SystemUnavailable
 
 CONNECT_SECONDS = 3.0
-_TELL_AGAIN_SECONDS = 60.0
+_REPORT_INTERVAL_SECONDS = 60.0
 JSON = "application/fhir+json"
 _log = logging.getLogger(__name__)
 for _chatty in ("httpx", "httpcore"):  # they log URLs, which contain search parameters
@@ -69,7 +69,7 @@ class RequestSender:
         self._on_recovery = on_recovery
         self._on_fault = on_fault
         self._requests = Counter() if requests is None else requests
-        self._tell_again_at = 0.0
+        self._report_again_at = 0.0
         self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
         self.breaker = Breaker(monotonic)
         self.answered_at: datetime | None = None
@@ -82,8 +82,8 @@ class RequestSender:
         is_new = self.faults.get(name) != error.reason
         if is_new:
             _log.error("the scheduling system or its settings have to be corrected", extra={"reason": error.reason})
-        if is_new or self._monotonic() >= self._tell_again_at:
-            self._tell_again_at = self._monotonic() + _TELL_AGAIN_SECONDS
+        if is_new or self._monotonic() >= self._report_again_at:
+            self._report_again_at = self._monotonic() + _REPORT_INTERVAL_SECONDS
             self._on_fault(name, error.reason)
         self.faults[name] = error.reason
         return error

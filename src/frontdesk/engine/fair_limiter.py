@@ -24,7 +24,7 @@ class Turn(NamedTuple):
     has_waited: bool
 
 
-class Turns:
+class FairLimiter:
     def __init__(self, at_once: int, per_practice: int, *, yields: bool = False) -> None:
         """With `yields`, a practice has one turn at a time while another is active. If more of its calls wait, it rests
         after each as long as it took: it leaves half of the processor to the others."""
@@ -46,15 +46,15 @@ class Turns:
     def waiting(self) -> int:
         return sum(len(calls) for clients in self._waiting.values() for calls in clients.values())
 
-    def notice(self, caller: Caller) -> None:
-        """Notes that the caller's practice is active: it takes turns, or is answered from the cache."""
+    def mark_active(self, caller: Caller) -> None:
+        """Counts the caller's practice as active: it takes turns, or is answered from the cache."""
         if caller.practice_id != self._latest:
             self._latest, self._other_at = caller.practice_id, self._latest_at
         self._latest_at = asyncio.get_running_loop().time()
 
-    async def take(self, caller: Caller) -> Turn:
-        """Wait for a turn, for at most `WAIT_SECONDS`. Every turn must be given back."""
-        self.notice(caller)
+    async def acquire(self, caller: Caller) -> Turn:
+        """Wait for a turn, for at most `WAIT_SECONDS`. Every turn must be released."""
+        self.mark_active(caller)
         practice_id = caller.practice_id
         if practice_id not in self._waiting and self._may_start(practice_id):
             self._count(practice_id)
@@ -76,7 +76,7 @@ class Turns:
             expiry.cancel()
         return Turn(loop.time(), has_waited=True)
 
-    def give_back(self, caller: Caller, turn: Turn) -> None:
+    def release(self, caller: Caller, turn: Turn) -> None:
         if caller.practice_id in self._waiting and self._is_crowded(caller.practice_id):
             self._resting.add(caller.practice_id)
             loop = asyncio.get_running_loop()

@@ -13,8 +13,8 @@ import pytest
 from frontdesk.access.clients.caller import Caller
 from frontdesk.app import build_app
 from frontdesk.domain.errors import Problem
-from frontdesk.engine import turns
-from frontdesk.engine.turns import Turns
+from frontdesk.engine import fair_limiter
+from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.systems.native import NativeSystem
 from tests.support.world import MONDAY, World
 
@@ -27,18 +27,18 @@ class Calls:
     """Calls that take a turn and keep it until they are told to end; `started` is their order."""
 
     def __init__(self, at_once: int, per_practice: int, *, yields: bool = False) -> None:
-        self.turns = Turns(at_once, per_practice, yields=yields)
+        self.limiter = FairLimiter(at_once, per_practice, yields=yields)
         self.started: list[str] = []
         self.running: dict[str, asyncio.Event] = {}
 
     async def _work(self, name: str, who: Caller) -> None:
-        turn = await self.turns.take(who)
+        turn = await self.limiter.acquire(who)
         try:
             self.started.append(name)
             self.running[name] = asyncio.Event()
             await self.running[name].wait()
         finally:
-            self.turns.give_back(who, turn)
+            self.limiter.release(who, turn)
 
     async def begin(self, name: str, practice_id: int, client_id: str = "fd_one") -> asyncio.Task[None]:
         task = asyncio.create_task(self._work(name, caller(practice_id, client_id)))
@@ -65,9 +65,9 @@ async def test_a_practice_has_its_share_and_the_others_theirs() -> None:
     assert calls.started == ["a0", "a1", "b0", "a2"]
     await calls.end_all()
     assert calls.started == ["a0", "a1", "b0", "a2", "a3", "a4"]
-    assert calls.turns._free == 4
-    assert not calls.turns._running
-    assert not calls.turns._waiting
+    assert calls.limiter._free == 4
+    assert not calls.limiter._running
+    assert not calls.limiter._waiting
 
 
 async def test_practices_take_turns_and_so_do_the_clients_of_a_practice() -> None:
@@ -90,19 +90,19 @@ async def test_a_practice_has_one_turn_at_a_time_and_rests_while_another_is_acti
     now, loop = 1000.0, asyncio.get_running_loop()
 
     def call_later(seconds: float, act: Callable[..., None], *about: Any) -> asyncio.TimerHandle | None:
-        if act is turns._expire:
+        if act is fair_limiter._expire:
             return loop.call_later(seconds, act, *about)
         rests.append((seconds, partial(act, *about)))
         return None
 
-    monkeypatch.setattr(turns.asyncio, "get_running_loop", lambda: clock)
+    monkeypatch.setattr(fair_limiter.asyncio, "get_running_loop", lambda: clock)
     clock = SimpleNamespace(time=lambda: now, create_future=loop.create_future, call_later=call_later)
     for n in range(9):
         await calls.begin(f"a{n}", 1)
-    calls.turns.notice(caller(1))
+    calls.limiter.mark_active(caller(1))
     await calls.end("a0")
     assert list(calls.running) == ["a1", "a2", "a3"], "its own answers from the cache do not count"
-    calls.turns.notice(caller(2))
+    calls.limiter.mark_active(caller(2))
     now += 0.04
     for name in ("a1", "a2", "a3"):
         await calls.end(name)
@@ -116,18 +116,18 @@ async def test_a_practice_has_one_turn_at_a_time_and_rests_while_another_is_acti
     now += 3600.0
     await calls.end("a4")
     assert list(calls.running) == ["b0", "a5", "a6", "a7"], "nobody else is active any more, and it does not rest"
-    calls.turns.notice(caller(2))
+    calls.limiter.mark_active(caller(2))
     now += 0.5
     await calls.end("a5")
-    assert rests[-1][0] == turns._MAX_REST
+    assert rests[-1][0] == fair_limiter._MAX_REST
     now += 3600.0
     rests[-1][1]()
     await calls.end_all()
-    assert (calls.turns._free, calls.turns._waiting, calls.turns._resting) == (4, {}, set())
-    calls.turns.notice(caller(2))
+    assert (calls.limiter._free, calls.limiter._waiting, calls.limiter._resting) == (4, {}, set())
+    calls.limiter.mark_active(caller(2))
     await calls.begin("a9", 1)
     await calls.end("a9")
-    assert not calls.turns._resting, "a practice that sends one call after the other does not rest"
+    assert not calls.limiter._resting, "a practice that sends one call after the other does not rest"
 
 
 async def test_a_call_that_gives_up_loses_nobodys_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +144,12 @@ async def test_a_call_that_gives_up_loses_nobodys_turn(monkeypatch: pytest.Monke
     for _ in range(4):
         await asyncio.sleep(0)
     assert calls.started == ["first", "patient"]
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(fair_limiter, "WAIT_SECONDS", 0)
     with pytest.raises(Problem) as raised:
-        await calls.turns.take(caller(3))
+        await calls.limiter.acquire(caller(3))
     assert (raised.value.code, raised.value.retry_after) == ("upstream_unavailable", 2)
     await calls.end("patient")
-    assert calls.turns._free == 1
+    assert calls.limiter._free == 1
 
 
 Search = Callable[..., Awaitable[httpx.Response]]
@@ -167,8 +167,9 @@ def searches(client: httpx.AsyncClient) -> Search:
 async def test_cold_searches_of_one_practice_hold_up_no_answers_from_the_cache(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_CROWDED_SECONDS", 60)  # however long it takes until the burst, the other is active
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
+    # However long it takes until the burst, the other is active.
+    monkeypatch.setattr(fair_limiter, "_CROWDED_SECONDS", 60)
+    monkeypatch.setattr(fair_limiter, "WAIT_SECONDS", 60)
     noisy, quiet = [searches(await world.client(slug)) for slug in ("harbor", "other")]
     for search, day in ((noisy, 0), (quiet, 3)):
         assert (await search(day)).status_code == 200
@@ -195,11 +196,11 @@ async def test_cold_searches_of_one_practice_hold_up_no_answers_from_the_cache(
 async def test_callers_that_wait_for_a_turn_do_not_work_the_same_answer_out_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(fair_limiter, "WAIT_SECONDS", 60)
     search = searches(await world.client())
     entered, find_slots = [], NativeSystem.find_slots
 
-    waiting, all_arrived = world.service.engine.search_turns._waiting, asyncio.Event()
+    waiting, all_arrived = world.service.engine.search_limiter._waiting, asyncio.Event()
 
     def arrived() -> int:
         return len(entered) + sum(len(calls) for clients in waiting.values() for calls in clients.values())
@@ -223,14 +224,14 @@ async def test_callers_that_wait_for_a_turn_do_not_work_the_same_answer_out_agai
 async def test_calls_of_a_remote_system_take_no_turn(world: World) -> None:
     client = await world.client()
     engine = world.service.engine
-    full = Turns(at_once=0, per_practice=0)
+    full = FairLimiter(at_once=0, per_practice=0)
 
     async def remote(who: Caller, *_: Any) -> Any:
         system = await engine.systems(who)
         system.remote = True
         return system
 
-    service = replace(world.service, engine=replace(engine, systems=remote, turns=full, search_turns=full))
+    service = replace(world.service, engine=replace(engine, systems=remote, limiter=full, search_limiter=full))
     transport = httpx.ASGITransport(app=build_app(service))
     async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=client.headers) as other:
         assert (await other.get("/api/practice")).status_code == 200
