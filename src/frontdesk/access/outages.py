@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 CREDENTIALS = "Credentials cannot be checked at the moment."
@@ -20,7 +20,7 @@ def outage_as_problem(detail: str | None = None) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def transaction_or_problem(database: Database, detail: str) -> AsyncIterator[Any]:
+async def transaction_or_problem(database: Database, detail: str) -> AsyncIterator[Connection]:
     with outage_as_problem(detail):
         async with database.transaction() as connection:
             yield connection

@@ -3,7 +3,6 @@
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import orjson
 
@@ -11,6 +10,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
 from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.consent import Demands
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 MAX_WRONG_DATES = 5
@@ -96,7 +96,7 @@ async def end_link(database: Database, appointment_id: str, entry: AuditEntry) -
             await append_audit(connection, entry)
 
 
-async def made_link(connection: Any, practice_id: int, appointment_id: str) -> MadeLink | None:
+async def made_link(connection: Connection, practice_id: int, appointment_id: str) -> MadeLink | None:
     row = await connection.fetchrow(_MADE, practice_id, appointment_id)
     return None if row is None else MadeLink(*row.values())
 
@@ -133,7 +133,7 @@ async def count_date(database: Database, link: UsedLink, entry: AuditEntry, *, i
     return is_right and counted is not None
 
 
-async def _find(database: Database, sql: str, practice_id: int, *key: Any) -> UsedLink | None:
+async def _find(database: Database, sql: str, practice_id: int, *key: object) -> UsedLink | None:
     async with database.transaction(practice_id) as connection:
         row = await connection.fetchrow(sql, practice_id, MAX_WRONG_DATES, *key)
     return None if row is None else UsedLink(**{**row, "demands": orjson.loads(row["demands"])})

@@ -81,6 +81,7 @@ class AuditHeads:
     async def _sign(self, practice_id: int) -> None:
         async with self._database.transaction(practice_id) as connection:
             row = await connection.fetchrow(_HEAD, practice_id)
+            assert row is not None
             head = Head(row["sequence"], row["hash"])
             stored = await connection.fetchrow(_LAST_SIGNED, practice_id)
             last = None if stored is None else Head(**stored)

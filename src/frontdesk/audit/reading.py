@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
+from asyncpg import Record
 
 from frontdesk.audit.trail import seal
 from frontdesk.store.database import Database
+from frontdesk.store.rows import Row
 
 BATCH = 5000
 _FEW = 100
@@ -62,7 +64,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    records: list[Any]
+    records: list[Record]
     before: int | None
     """Where to go on; None where nothing older can fit."""
 
@@ -84,7 +86,7 @@ async def find_records(
 ) -> AuditPage:
     """The newest matching records, newest first, each with its sequence and hash once it is sealed. `batches` limits
     how much of the trail is searched."""
-    found: list[Any] = []
+    found: list[Record] = []
     looked = 0
     while True:
         async with database.transaction(practice_id) as connection:
@@ -101,7 +103,7 @@ async def find_records(
             return AuditPage(found, before)
 
 
-async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Any]:
+async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Record]:
     """The chain in order: a row per seal with its record and its signature, if there is one; `record_id` is None if the
     record was removed."""
     sequence = 0
@@ -123,7 +125,7 @@ async def exported_lines(database: Database, practice_slug: str, practice_id: in
         yield json.dumps(record_document(practice_slug, known), ensure_ascii=False)
 
 
-def record_document(practice_slug: str, row: Any) -> dict[str, Any]:
+def record_document(practice_slug: str, row: Row) -> dict[str, Any]:
     """A record for export; of a removed record only its place in the chain remains."""
     document = {
         "practice": practice_slug,

@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from asyncpg import Record
+
 from frontdesk.background import Step
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, PartUnavailable, set_practice
 from frontdesk.store.practice_work import for_each_practice, practices_with
 
@@ -23,7 +26,7 @@ _LOOK_SECONDS = 60.0
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
 _MAX_SUBJECTS = 200  # of one record of a bulk disclosure
 
-AuditRecorder = Callable[[Any, int, str], Awaitable[None]]
+AuditRecorder = Callable[[Connection, int, str], Awaitable[None]]
 """What commits together with a change: it is given the connection, the practice's id and the subject's."""
 
 
@@ -60,7 +63,7 @@ class AuditContext:
     def recorder(self, operation: str) -> AuditRecorder:
         """Adds an audit record to the transaction of a change."""
 
-        async def record(connection: Any, practice_id: int, subject: str) -> None:
+        async def record(connection: Connection, practice_id: int, subject: str) -> None:
             await append_audit(connection, self.entry(practice_id, operation, [subject]))
 
         return record
@@ -114,13 +117,13 @@ class AuditTrail:
             self.seal_soon(practice_id)
 
 
-async def append_audit(connection: Any, entry: AuditEntry) -> None:
+async def append_audit(connection: Connection, entry: AuditEntry) -> None:
     """Adds a record to the transaction of the change that it is about."""
     await set_practice(connection, entry.practice_id)
     await connection.execute("SELECT append_audit($1, $2, $3, $4, $5, $6, $7)", *entry.values())
 
 
-async def append_disclosure(connection: Any, entry: AuditEntry) -> None:
+async def append_disclosure(connection: Connection, entry: AuditEntry) -> None:
     """Records the disclosure of any number of subjects, in as many records as it takes."""
     for first in range(0, max(len(entry.subjects), 1), _MAX_SUBJECTS):
         await append_audit(connection, replace(entry, subjects=entry.subjects[first : first + _MAX_SUBJECTS]))
@@ -131,7 +134,7 @@ async def seal(database: Database, practice_id: int) -> int:
     return sealed
 
 
-def chain_hash(previous: bytes, record: Any) -> bytes:
+def chain_hash(previous: bytes, record: Record) -> bytes:
     """The link of a record to the one before it; the database's audit_hash builds the same bytes.
 
     Raises ValueError for a subject with a comma: no id has one, and two subjects joined by it have the same hash.

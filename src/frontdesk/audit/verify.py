@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from asyncpg import Record
+
 from frontdesk.audit.heads import Head, HeadKeys, head_message
 from frontdesk.audit.reading import BATCH, exact_time, readable, seal_pending, sealed_records
 from frontdesk.audit.trail import chain_hash
@@ -101,7 +103,7 @@ class _Misfit:
     """A seal that does not follow from the previous seal and its record."""
 
     previous: bytes
-    row: Any
+    row: Record
 
 
 async def verify_chain(
@@ -120,6 +122,7 @@ async def verify_chain(
     await seal_pending(database, practice_id)
     async with database.transaction(practice_id) as connection:
         head = await connection.fetchrow(_HEAD, practice_id)
+    assert head is not None
     signatures = _Signatures(practice_id, keys)
     faults = await _broken_links(database, practice_id, head, progress, signatures, kept)
     faults += await _unsealed_records(database, practice_id, now)
@@ -132,11 +135,11 @@ class _Signatures:
     def __init__(self, practice_id: int, keys: HeadKeys | None) -> None:
         self._practice_id = practice_id
         self._keys = keys
-        self._first: Any = None
-        self._last: Any = None
+        self._first: Record | None = None
+        self._last: Record | None = None
         self._differs = False
 
-    def faults(self, row: Any) -> Iterable[ChainFault]:
+    def faults(self, row: Record) -> Iterable[ChainFault]:
         if row["signature"] is None:
             return
         self._first, self._last = self._first or row, row
@@ -152,7 +155,7 @@ class _Signatures:
             yield ChainFault("signedHeadMismatch", text, sequence)
 
     def report(self) -> SignedHeads | None:
-        if self._first is None:
+        if self._first is None or self._last is None:
             return None
         return SignedHeads(
             self._first["sequence"],
@@ -166,7 +169,7 @@ class _Signatures:
 async def _broken_links(
     database: Database,
     practice_id: int,
-    head: Any,
+    head: Record,
     progress: Progress | None,
     signatures: _Signatures,
     kept: Collection[Head],
@@ -201,7 +204,7 @@ async def _broken_links(
     return sorted([*faults, *_named(misfits)], key=lambda fault: fault.sequence or 0)
 
 
-def _head_faults(head: Any, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
+def _head_faults(head: Record, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
     """`last_seen` may be beyond the head that was read before, because sealing continues."""
     said, last_seal, signed = head["sequence"] or 0, head["last_seal"] or 0, head["last_signed"] or 0
     if said > last_seen:
@@ -247,7 +250,7 @@ def _belongs_elsewhere(misfit: _Misfit, misfits: list[_Misfit]) -> bool:
     )
 
 
-def _fits(previous: bytes, record: Any, sealed: bytes) -> bool:
+def _fits(previous: bytes, record: Record, sealed: bytes) -> bool:
     try:
         return chain_hash(previous, record) == sealed
     except (TypeError, ValueError, OverflowError):

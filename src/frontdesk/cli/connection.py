@@ -118,7 +118,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     if not callable(handler):
         return asyncio.run(work)
     stopped = False
-    task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[object] | None = None
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopped
@@ -130,7 +130,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         if task is not None and not task.done():
             cancel(task)
 
-    def cancel(task: asyncio.Task[Any]) -> None:
+    def cancel(task: asyncio.Task[object]) -> None:
         task.cancel()
         task.get_loop().call_soon_threadsafe(signal.setitimer, signal.ITIMER_REAL, 0)  # the loop is not blocked
 

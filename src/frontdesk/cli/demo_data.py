@@ -24,6 +24,7 @@ from frontdesk.cli.connection import CommandContext, Progress, prepare_data_dir
 from frontdesk.demo import TIME_ZONE, demo_practice
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
+from frontdesk.store.connection import Connection
 from frontdesk.store.practices import export_practice, import_practice, practice_id_of
 from frontdesk.systems.native.demo_calendar import count_ahead, fill_calendar
 
@@ -77,7 +78,7 @@ async def prepare_demo(context: CommandContext, ring: KeyRing, now: datetime, pr
 async def _prepare_practice(context: CommandContext, known: Demo | None, now: datetime, progress: Progress) -> date:
     """Import the directory; returns the day that it was generated for."""
 
-    async def record(connection: Any, practice_id: int) -> None:
+    async def record(connection: Connection, practice_id: int) -> None:
         await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))
 
     database, today = context.database, now.astimezone(zone(TIME_ZONE)).date()

@@ -2,11 +2,14 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, to_json
+
+if TYPE_CHECKING:
+    from asyncpg import Record
 
 _SHOWN = 20
 _PAGE = 500
@@ -29,12 +32,13 @@ def add_commands(commands: Commands) -> None:
 def _tail(args: argparse.Namespace) -> None:
     since = None if args.since is None else event_number(args.since)
 
-    def show(row: Any) -> None:
+    def show(row: "Record") -> None:
         from frontdesk.outbound.webhooks.events import event_document, event_name
 
-        document = {"id": event_name(row["event_id"]), **event_document(row)}
-        ids = " ".join(str(value) for value in document["data"].values())
-        line = f"{document['timestamp']}  {document['id']}  {document['type']}  {ids}".rstrip()
+        name, event = event_name(row["event_id"]), event_document(row)
+        document = {"id": name, **event}
+        ids = " ".join(str(value) for value in event["data"].values())
+        line = f"{event['timestamp']}  {name}  {event['type']}  {ids}".rstrip()
         print(to_json(document, indent=None) if args.json else line, flush=args.follow)
 
     async def work(context: CommandContext) -> None:
@@ -43,7 +47,7 @@ def _tail(args: argparse.Namespace) -> None:
 
         practice_id = await context.practice_id(args.practice)
 
-        async def show_all(rows: Sequence[Any]) -> None:
+        async def show_all(rows: Sequence["Record"]) -> None:
             """Records the patients and appointments of the events, then prints them."""
             if not rows:
                 return
@@ -54,7 +58,7 @@ def _tail(args: argparse.Namespace) -> None:
             for row in rows:
                 show(row)
 
-        async def after(event_id: int) -> list[Any]:
+        async def after(event_id: int) -> list["Record"]:
             return await events_after(context.database, practice_id, event_id, _PAGE)
 
         floor = since or 0
@@ -75,10 +79,10 @@ def _tail(args: argparse.Namespace) -> None:
 
 
 async def _follow(
-    after: Callable[[int], Awaitable[list[Any]]],
+    after: Callable[[int], Awaitable[list["Record"]]],
     floor: int,
     known: Sequence[int],
-    show_all: Callable[[Sequence[Any]], Awaitable[None]],
+    show_all: Callable[[Sequence["Record"]], Awaitable[None]],
 ) -> None:
     """Print new events. Recent ids are read again, because events may commit in a different order than their ids."""
     import asyncio

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli import practice_files
 from frontdesk.cli.commands import Commands, add_command, add_group
@@ -15,6 +15,7 @@ from frontdesk.cli.connection import (
     with_database,
 )
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, counted, details, instant, table, to_document
+from frontdesk.store.connection import Connection
 
 if TYPE_CHECKING:
     from frontdesk.store.practices import InTransaction, PracticeSummary
@@ -82,7 +83,7 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
         if suspended is not None:
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
-            async def record(connection: Any, practice_id: int) -> None:
+            async def record(connection: Connection, practice_id: int) -> None:
                 await append_audit(connection, context.audit.entry(practice_id, operation))
 
             await set_suspended(context.database, args.slug, suspended=suspended, in_transaction=record)
@@ -147,7 +148,7 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
     from frontdesk.store.practices import remove_practice, set_suspended
 
     def recorder(operation: str) -> "InTransaction":
-        async def record(connection: Any, practice_id: int) -> None:
+        async def record(connection: Connection, practice_id: int) -> None:
             await append_audit(connection, context.audit.entry(practice_id, operation))
 
         return record

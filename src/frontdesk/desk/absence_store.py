@@ -4,12 +4,12 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Any
 
 from frontdesk.desk.absence_records import Absence, AbsenceEntry, Choice, entry_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
 
@@ -173,7 +173,7 @@ def new_absence_id() -> str:
     return f"abs_{secrets.token_hex(11)}"
 
 
-async def _add(connection: Any, practice_id: int, absence_id: str, found: Iterable[Appointment]) -> None:
+async def _add(connection: Connection, practice_id: int, absence_id: str, found: Iterable[Appointment]) -> None:
     for entry in map(entry_of, found):
         visit = (entry.location_id, entry.visit_type_id, entry.procedure_id, entry.starts_at, entry.ends_at)
         await connection.execute(_ADD, practice_id, absence_id, entry.appointment_id, entry.patient_id, *visit)

@@ -6,7 +6,7 @@ from functools import partial
 
 from frontdesk.access.assistants.applications import Application, Applications
 from frontdesk.access.assistants.connections import (
-    Connection,
+    AssistantConnection,
     Consent,
     are_allowed,
     connect,
@@ -45,11 +45,11 @@ class Assistants:
         context.seal_soon()
         return code
 
-    async def all(self, context: ActionContext) -> list[Connection]:
+    async def all(self, context: ActionContext) -> list[AssistantConnection]:
         only_of = self._only_of(context)
         return await list_connections(self.database, context.practice_id, context.now, staff_id=only_of)
 
-    async def one(self, context: ActionContext, client_id: str) -> Connection | None:
+    async def one(self, context: ActionContext, client_id: str) -> AssistantConnection | None:
         """The connection of a client; None if the client is not an assistant."""
         only_of = self._only_of(context)
         found = await list_connections(

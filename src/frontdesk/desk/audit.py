@@ -233,7 +233,7 @@ class AuditRecords:
         except Exception:
             _log.exception("a check of the audit trail failed")
 
-    async def _write(self, sql: str, practice_id: int, *values: Any) -> None:
+    async def _write(self, sql: str, practice_id: int, *values: object) -> None:
         async with self.database.transaction(practice_id) as connection:
             await connection.execute(sql, practice_id, *values)
 

@@ -62,6 +62,7 @@ class Checklist:
         directory = (await load_directory(self.database, context.practice_id)).directory
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(_STATE, context.practice_id)
+        assert row is not None
         providers = [provider for provider in directory.providers.values() if provider.active]
         return Progress(
             system=directory.practice.scheduling_system["kind"],

@@ -13,6 +13,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.engine.arguments import from_tool
 from frontdesk.engine.execute import Call
 from frontdesk.operations import Operation
+from frontdesk.store.connection import Connection
 from frontdesk.texts import N_
 
 _ADMINS_ONLY = N_("This requires the role admin.")
@@ -40,7 +41,7 @@ class ActionContext:
         if not self.staff.may(role):
             raise Problem("forbidden_scope", _ADMINS_ONLY)
 
-    async def require_in(self, connection: Any, role: Role, others: Sequence[str] = ()) -> None:
+    async def require_in(self, connection: Connection, role: Role, others: Sequence[str] = ()) -> None:
         """Checks session and role once more, within the transaction of a change, and locks the staff member's row, so
         that nobody takes the role away before the commit. `others` are staff whose rows the change needs locked, too.
         """
@@ -56,7 +57,7 @@ class ActionContext:
         """Adds an audit record of its own, for an action that commits nothing else."""
         await self.trail.append(self.audit.entry(self.practice_id, operation, subjects), read=read)
 
-    async def record_in(self, connection: Any, operation: str, *subjects: str) -> None:
+    async def record_in(self, connection: Connection, operation: str, *subjects: str) -> None:
         """Adds an audit record to the transaction of the change; call `seal_soon` after the commit."""
         await append_audit(connection, self.audit.entry(self.practice_id, operation, subjects))
 

@@ -1,10 +1,10 @@
 """A form that makes a secret works once: sent again, it changes nothing and shows no secret."""
 
 import hashlib
-from typing import Any
 
 from frontdesk.audit.trail import AuditRecorder
 from frontdesk.desk.context import ActionContext
+from frontdesk.store.connection import Connection
 from frontdesk.systems.port import KEEP_RESULTS
 
 _CLAIM = """
@@ -30,7 +30,7 @@ def recorder_once(context: ActionContext, operation: str, once: str) -> AuditRec
     Refuses who is no longer an admin by then: the secret would outlive their access.
     """
 
-    async def record(connection: Any, practice_id: int, made_id: str) -> None:
+    async def record(connection: Connection, practice_id: int, made_id: str) -> None:
         await context.require_in(connection, "admin")
         await context.record_in(connection, operation, made_id)
         staff_id, now = context.staff.staff_id, context.now

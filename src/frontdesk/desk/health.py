@@ -69,6 +69,7 @@ class SystemHealth:
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(_RECORDS, context.practice_id)
             rows = await connection.fetch(_FAULTS, context.practice_id, context.now - _FAULTS_SHOWN)
+        assert row is not None
         faults = [Fault(**each) for each in rows]
         return Health(config.get("baseUrl"), milliseconds, self.condition(context.practice_id), **row, faults=faults)
 

@@ -88,6 +88,7 @@ class PatientReads:
                 _READS + " AND c.client_id = $3", context.practice_id, context.now, client_id
             )
             persons = await connection.fetch(_PERSONS, context.practice_id, client_id, context.now, _MAX_PERSONS)
+        assert row is not None
         asked = [AskedPerson(ASKED + each["person"], *list(each.values())[1:]) for each in persons]
         return ClientReads(**row, persons=asked)
 

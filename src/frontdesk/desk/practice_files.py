@@ -17,6 +17,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Systems
 from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
 from frontdesk.store.practice_import import (
@@ -132,7 +133,7 @@ class PracticeFiles:
         change, choice = self._stranding(context, stored.directory, after), stranded or default_choice(prune=prune)
         upstream = await change.settle_upstream(choice, context.now)
 
-        async def record(connection: Any, practice_id: int) -> None:
+        async def record(connection: Connection, practice_id: int) -> None:
             await context.record_in(connection, operation, *subjects)
             if upstream is None:
                 await change.settle(connection, practice_id, choice, context.audit)

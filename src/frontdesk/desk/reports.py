@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from asyncpg import Record
+
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
@@ -165,7 +167,7 @@ class _Tallies:
     bookers: dict[str, Tally] = field(default_factory=dict)
     leads: Counter[str] = field(default_factory=Counter)
 
-    def add_day(self, row: Any, booker: Actor) -> None:
+    def add_day(self, row: Record, booker: Actor) -> None:
         outcome = row["status"] if row["status"] in OUTCOMES else "open"
         for tally in (*self._both(row), self.by_day[row["day"]], self.bookers.setdefault(booker.id, Tally())):
             tally.outcomes[outcome] += row["appointments"]
@@ -173,13 +175,13 @@ class _Tallies:
             if outcome != "cancelled":
                 tally.booked_minutes += row["minutes"]
 
-    def add_lead(self, row: Any) -> None:
+    def add_lead(self, row: Record) -> None:
         for tally in self._both(row):
             tally.lead_days[row["lead_days"]] += row["appointments"]
         bucket = next((at for at, last in enumerate(_LEAD_ENDS) if row["lead_days"] <= last), len(_LEAD_ENDS))
         self.leads[LEADS[bucket]] += row["appointments"]
 
-    def _both(self, row: Any) -> tuple[Tally, Tally]:
+    def _both(self, row: Record) -> tuple[Tally, Tally]:
         return (
             self.providers.setdefault(row["provider_id"], Tally()),
             self.visit_types.setdefault(row["visit_type_id"], Tally()),
@@ -206,7 +208,7 @@ def _with_open_minutes(directory: Directory, period: Period) -> dict[int, Tally]
 
 
 def _failed_calls(
-    rows: Iterable[Any], period: Period, time_zone: ZoneInfo
+    rows: Iterable[Record], period: Period, time_zone: ZoneInfo
 ) -> tuple[list[FailedCalls], dict[date, Counter[str]]]:
     calls: Counter[tuple[str, str, int, str]] = Counter()
     by_day: dict[date, Counter[str]] = {day: Counter() for day in period.days}

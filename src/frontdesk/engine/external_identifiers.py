@@ -63,7 +63,7 @@ class ExternalIdentifiers:
             identifiers.setdefault(row["subject"], []).append(Identifier(row["system"], row["value"]))
         return identifiers
 
-    async def _run(self, sql: str, *values: Any) -> list[Any]:
+    async def _run(self, sql: str, *values: object) -> list[Any]:
         """All of them may be repeated."""
         with outage_as_problem():
             return await self._database.fetch(sql, *values)

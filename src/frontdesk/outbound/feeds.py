@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from asyncpg import Record
 
 from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
@@ -139,8 +140,8 @@ class CalendarFeeds:
         finally:
             self.limiter.release(caller, turn)
 
-    async def _find(self, practice_id: int, digest: bytes, source: str | None) -> Any:
-        async def find() -> Any:
+    async def _find(self, practice_id: int, digest: bytes, source: str | None) -> Record:
+        async def find() -> Record:
             row = await self.database.fetchrow("SELECT * FROM calendar_feed_of($1, $2)", practice_id, digest)
             if row is None:
                 raise Problem("unauthorized")
@@ -153,7 +154,7 @@ class CalendarFeeds:
                 raise Problem("not_found", _UNKNOWN) from None
             raise
 
-    async def _read_from(self, system: SchedulingSystem, practice_id: int, row: Any, request_id: str) -> bytes:
+    async def _read_from(self, system: SchedulingSystem, practice_id: int, row: Record, request_id: str) -> bytes:
         directory = await system.directory()
         now = self.clock()
         appointments = await _appointments(system, row["provider_id"], directory, now)

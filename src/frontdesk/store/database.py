@@ -8,12 +8,14 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg import exceptions as pg
+from asyncpg.pool import PoolConnectionProxy
 
 from frontdesk import tracing
+from frontdesk.store.connection import Connection
 from frontdesk.store.hosts import Hosts
 from frontdesk.store.sessions import SessionRefused, check_pooler, check_session
 
@@ -58,6 +60,7 @@ _NEVER_SENT_TEXT = "cannot switch to state"
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+_Lent: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 
 class DatabaseUnavailable(Exception):  # noqa: N818 - not an error of ours
@@ -92,17 +95,17 @@ class Database:
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
         # Acquired and ready for the next statement: a round through asyncpg's pool costs more CPU than the statement.
-        self._ready: list[tuple[Any, float]] = []  # with the time of last use, oldest first
-        self._in_use: set[Any] = set()
+        self._ready: list[tuple[_Lent, float]] = []  # with the time of last use, oldest first
+        self._in_use: set[_Lent] = set()
         self.waiting = 0  # for a connection
         self._closing = False
-        self._probe: asyncio.Task[Any] | None = None
+        self._probe: asyncio.Task[object] | None = None
         self.statements = self.waits = self.refused = 0
 
     async def open(self) -> None:
         """Raises SessionRefused if the login may not be used."""
         self._pool = await asyncpg.create_pool(
-            connect=cast(Any, self._connect),
+            connect=self._connect,
             min_size=1,
             max_size=self._pool_size,
             command_timeout=STATEMENT_SECONDS + 5,
@@ -128,11 +131,11 @@ class Database:
         settings = session_settings(SERVICE_ROLE)
         return {"application_name": settings["application_name"]} if self._pooled else settings
 
-    async def _check(self, connection: Any) -> None:
+    async def _check(self, connection: Connection) -> None:
         await check_session(connection, session_settings(SERVICE_ROLE), pooled=self._pooled)
 
-    async def _connect(self, _dsn: None, **options: Any) -> Any:
-        connection = await self.hosts.connect(**options)
+    async def _connect(self, dsn: str | None = None, **options: Any) -> "_Connection":  # noqa: ARG002 - `Hosts` knows it
+        connection = cast("_Connection", await self.hosts.connect(**options))
         connection.host = self.hosts.last_good
         return connection
 
@@ -185,22 +188,22 @@ class Database:
         assert row is not None
         return {"up": 1, "bytes": row["bytes"], "sessions": row["sessions"]}
 
-    async def fetch(self, sql: str, *args: Any) -> list[asyncpg.Record]:
+    async def fetch(self, sql: str, *args: object) -> list[asyncpg.Record]:
         """Runs a statement that may be repeated: a read, or an idempotent write."""
         return await self._run(sql, lambda connection: connection.fetch(sql, *args))
 
-    async def fetchrow(self, sql: str, *args: Any) -> asyncpg.Record | None:
+    async def fetchrow(self, sql: str, *args: object) -> asyncpg.Record | None:
         return await self._run(sql, lambda connection: connection.fetchrow(sql, *args))
 
-    async def fetchval(self, sql: str, *args: Any) -> Any:
+    async def fetchval(self, sql: str, *args: object) -> Any:
         return await self._run(sql, lambda connection: connection.fetchval(sql, *args))
 
-    async def write(self, sql: str, *args: Any) -> asyncpg.Record | None:
+    async def write(self, sql: str, *args: object) -> asyncpg.Record | None:
         """Runs a statement that must not be repeated once it may have committed."""
         return await self._run(sql, lambda connection: connection.fetchrow(sql, *args), repeatable=False)
 
     @contextlib.asynccontextmanager
-    async def transaction(self, practice_id: int | None = None) -> AsyncIterator[Any]:
+    async def transaction(self, practice_id: int | None = None) -> AsyncIterator[Connection]:
         """Runs several statements in one transaction, on one practice's rows."""
         with tracing.tracer.statement("TRANSACTION"):
             connection = await self._acquire()
@@ -223,7 +226,7 @@ class Database:
             finally:
                 await self._release(connection, whole=False)
 
-    async def _run(self, sql: str, statement: Callable[[Any], Awaitable[T]], *, repeatable: bool = True) -> T:
+    async def _run(self, sql: str, statement: Callable[[Connection], Awaitable[T]], *, repeatable: bool = True) -> T:
         with tracing.tracer.statement(sql):
             for attempt in range(1, _ATTEMPTS + 1):
                 connection, whole = await self._acquire(), False
@@ -247,7 +250,7 @@ class Database:
                     await self._release(connection, whole=whole)
             raise AssertionError("unreachable")
 
-    async def _acquire(self) -> Any:
+    async def _acquire(self) -> _Lent:
         while self._ready:
             connection, _ = self._ready.pop()
             try:
@@ -275,7 +278,7 @@ class Database:
         finally:
             self.waiting -= 1
 
-    async def _release(self, connection: Any, *, whole: bool) -> None:
+    async def _release(self, connection: _Lent, *, whole: bool) -> None:
         """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
         self._in_use.discard(connection)
         if whole and self.waiting == 0 and not self._closing:
@@ -287,12 +290,12 @@ class Database:
         while self._ready and self._ready[0][1] < before:
             await self._release_to_pool(self._ready.pop(0)[0])
 
-    async def _release_to_pool(self, connection: Any) -> None:
+    async def _release_to_pool(self, connection: _Lent) -> None:
         if self._pool is not None:
             with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
                 await self._pool.release(connection)
 
-    async def _discard(self, connection: Any, error: Exception) -> None:
+    async def _discard(self, connection: Connection, error: Exception) -> None:
         """Drops a lost connection and stops trusting the others, which are often lost with it."""
         if not isinstance(error, _WORTH_REPEATING):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
@@ -324,13 +327,13 @@ class _Connection(asyncpg.Connection):
             await super().close(timeout=timeout)
 
 
-async def set_practice(connection: Any, practice_id: int) -> None:
+async def set_practice(connection: Connection, practice_id: int) -> None:
     """Shows this practice's rows to the rest of the transaction. SET LOCAL, because Citus sends no other setting to its
     workers."""
     await connection.execute(f"SET LOCAL frontdesk.practice_id = '{practice_id:d}'")
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+async def within(seconds: float, work: Coroutine[object, None, T]) -> T:
     """The result of database work. Raises DatabaseUnavailable after so many seconds, and leaves cleaning up to a task:
     a server that hangs does not confirm that a statement is cancelled."""
     task = asyncio.create_task(work)
@@ -346,18 +349,17 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-def _close_after(error: pg.PostgresError, connection: Any) -> None:
+def _close_after(error: pg.PostgresError, connection: Connection) -> None:
     if not isinstance(error, _EXPECTED):
         with contextlib.suppress(pg.InterfaceError):
             connection.terminate()
 
 
-def _host(connection: Any) -> str | None:
+def _host(connection: _Lent) -> str | None:
     try:
-        host: str = connection.host
+        return cast(_Connection, connection).host
     except pg.InterfaceError:  # lost: the pool has taken it back already
         return None
-    return host
 
 
 def _may_have_been_sent(error: Exception) -> bool:
@@ -380,5 +382,5 @@ def session_settings(role: str | None) -> dict[str, str]:
     return settings if role is None else {**settings, "role": role}
 
 
-async def _keep_session(_connection: Any) -> None:
+async def _keep_session(_connection: Connection) -> None:
     """Replaces the pool's reset, which costs a round trip; our settings are local to a transaction."""

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.directory import Closure, Directory, OpeningHours, TimeOff
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.rows import camel, field_names, upsert_sql
 
@@ -65,13 +66,13 @@ async def load_directory(database: Database, practice_id: int) -> StoredDirector
     return StoredDirectory(document["practice"]["version"], _directory(document))
 
 
-async def lock_providers(connection: Any, practice_id: int) -> None:
+async def lock_providers(connection: Connection, practice_id: int) -> None:
     """Waits for bookings in progress. Later ones wait for this transaction, and are judged by what it saves."""
     sql = "SELECT FROM provider WHERE practice_id = $1 ORDER BY provider_id FOR NO KEY UPDATE"
     await connection.execute(sql, practice_id)
 
 
-async def save_directory(connection: Any, practice_id: int, directory: Directory, *, prune: bool) -> None:
+async def save_directory(connection: Connection, practice_id: int, directory: Directory, *, prune: bool) -> None:
     """Upserts every record of the directory. With prune, what it does not list becomes inactive, never deleted."""
     for location in directory.locations.values():
         values = _columns(location)
@@ -102,13 +103,18 @@ def _columns(record: Any) -> dict[str, Any]:
 
 
 async def _save(
-    connection: Any, table: str, key: Mapping[str, int], practice_id: int, values: Mapping[str, Any], **updates: str
+    connection: Connection,
+    table: str,
+    key: Mapping[str, int],
+    practice_id: int,
+    values: Mapping[str, Any],
+    **updates: str,
 ) -> None:
     sql = upsert_sql(table, ("practice_id", *key), [*values], **updates)
     await connection.execute(sql, practice_id, *key.values(), *values.values())
 
 
-async def _prune(connection: Any, practice_id: int, directory: Directory) -> None:
+async def _prune(connection: Connection, practice_id: int, directory: Directory) -> None:
     listed = {"location": directory.locations, "provider": directory.providers, "visit_type": directory.visit_types}
     for table, records in listed.items():
         sql = f"UPDATE {table} SET active = false WHERE practice_id = $1 AND {table}_id <> ALL ($2::integer[])"  # noqa: S608

@@ -7,8 +7,8 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from frontdesk.store.connection import Connection, Reader
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, within
 
 BY_COLUMN = {"token_failure": "subject"}  # without row-level security, and written too often for every worker
@@ -77,11 +77,12 @@ class Distribution:
     unfinished: int
 
 
-async def read_distribution(connection: Any) -> Distribution | None:
+async def read_distribution(connection: Reader) -> Distribution | None:
     """The state of the distribution; None for a database on one server."""
     if not await connection.fetchval("SELECT to_regclass('distribution') IS NOT NULL"):
         return None
     row = await connection.fetchrow(_PROGRESS)
+    assert row is not None
     workers = tuple(row["name"] for row in await connection.fetch(_WORKERS))
     return Distribution(workers, row["steps"], row["unfinished"])
 
@@ -101,7 +102,7 @@ async def lost_workers(database: Database, distribution: Distribution | None) ->
     return [worker for worker, is_lost in zip(workers, lost, strict=True) if is_lost]
 
 
-async def obstacle(connection: Any) -> str | None:
+async def obstacle(connection: Connection) -> str | None:
     """What an operator has to do before a database can be distributed."""
     if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"):
         return "This database has no Citus: run CREATE EXTENSION citus on the coordinator and on each worker."
@@ -114,7 +115,7 @@ async def obstacle(connection: Any) -> str | None:
     return None
 
 
-async def prepare(connection: Any) -> None:
+async def prepare(connection: Connection) -> None:
     """Stores the plan; an earlier one is kept."""
     if await read_distribution(connection) is not None:
         return
@@ -127,7 +128,7 @@ async def prepare(connection: Any) -> None:
         await connection.executemany("INSERT INTO distribution (step, statement) VALUES ($1, $2)", rows)
 
 
-async def execute(connection: Any, progress: Callable[[int, int], None]) -> None:
+async def execute(connection: Connection, progress: Callable[[int, int], None]) -> None:
     await set_for_changes(connection)
     total = await connection.fetchval("SELECT count(*) FROM distribution")
     for row in await connection.fetch("SELECT step, statement FROM distribution WHERE NOT done ORDER BY step"):
@@ -137,20 +138,20 @@ async def execute(connection: Any, progress: Callable[[int, int], None]) -> None
         progress(row["step"], total)
 
 
-async def set_for_changes(connection: Any) -> None:
+async def set_for_changes(connection: Connection) -> None:
     """Triggers are allowed that stay within a practice; several tables may be changed in a transaction."""
     await connection.execute("SET citus.enable_unsafe_triggers = on")
     await connection.execute("SET citus.multi_shard_modify_mode = sequential")
     await connection.execute("SET citus.propagate_set_commands = 'local'")
 
 
-async def distribute_new_tables(connection: Any) -> None:
+async def distribute_new_tables(connection: Connection) -> None:
     """Distributes the tables that a migration has made, in its transaction."""
     for statement in await _plan(connection):
         await connection.execute(statement)
 
 
-async def distribute_functions(connection: Any) -> None:
+async def distribute_functions(connection: Connection) -> None:
     """Functions of a practice run at its worker, in one round trip."""
     for row in await connection.fetch(_FUNCTIONS, SCHEMA):
         if row["has_generic_plans"]:  # a generic plan cannot know the worker
@@ -182,14 +183,14 @@ def _of_service(database: str) -> str:
     return f"ALTER ROLE {SERVICE_ROLE} IN DATABASE {database} SET"
 
 
-async def plan_modes(connection: Any) -> tuple[str, str]:
+async def plan_modes(connection: Reader) -> tuple[str, str]:
     """The plan_cache_mode that suits this version of Citus, and the one that is set: "auto" lets workers keep plans."""
     reuses = _REUSES_PLANS.match(await connection.fetchval("SELECT citus_version()"))
     wanted = "auto" if reuses else KEEP_NO_PLANS
     return wanted, await connection.fetchval(_PLAN_MODE, SERVICE_ROLE) or "auto"
 
 
-async def set_plan_mode(connection: Any) -> None:
+async def set_plan_mode(connection: Connection) -> None:
     """Sets the plan mode that the version of Citus needs, at each start, because Citus may have been upgraded.
 
     It takes a superuser's login; without one, `doctor` tells the operator.
@@ -200,7 +201,7 @@ async def set_plan_mode(connection: Any) -> None:
         await connection.execute(f"{_of_service(name)} plan_cache_mode = {wanted}")
 
 
-async def execute_text(connection: Any, sql: str) -> None:
+async def execute_text(connection: Connection, sql: str) -> None:
     """Executes SQL statement by statement, in a transaction: Citus passes the whole text of a message on to workers."""
     await connection.execute(f"SET LOCAL search_path = {SCHEMA}, public")  # at workers, too
     for statement in statements_of(sql):
@@ -217,7 +218,7 @@ def statements_of(sql: str) -> list[str]:
     return [statement.strip() for statement in found if statement.strip()]
 
 
-async def _plan(connection: Any) -> list[str]:
+async def _plan(connection: Connection) -> list[str]:
     tables = await connection.fetch(_TABLES, SCHEMA, list(AT_COORDINATOR), _ANCHOR)
     if not tables:
         return []

@@ -30,7 +30,7 @@ class Hosts:
     def has_alternatives(self) -> bool:
         return len(self._dsns) > 1
 
-    async def connect(self, *, timeout: float, **options: Any) -> Any:  # noqa: ASYNC109 - as in asyncpg
+    async def connect(self, *, timeout: float, **options: Any) -> "asyncpg.Connection[asyncpg.Record]":  # noqa: ASYNC109 - as in asyncpg
         """Tries every host. `timeout` is for the only host; each of several has `HOST_SECONDS`."""
         errors: list[Exception] = []
         for dsn in list(self._dsns):
@@ -73,10 +73,10 @@ async def _accepts_writes(dsn: str, options: dict[str, Any]) -> bool:
     return True
 
 
-async def _connect(dsn: str, seconds: float, options: dict[str, Any]) -> Any:
+async def _connect(dsn: str, seconds: float, options: dict[str, Any]) -> "asyncpg.Connection[asyncpg.Record]":
     options = {**options, "timeout": seconds, "target_session_attrs": ACCEPTED}
-    connection: Any = await asyncpg.connect(dsn, **options)
-    _notice_lost_peers(connection._transport.get_extra_info("socket"))
+    connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(dsn, **options)
+    _notice_lost_peers(connection._transport.get_extra_info("socket"))  # type: ignore[attr-defined]  # private
     return connection
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import asyncpg
 
 from frontdesk import __version__
 from frontdesk.feature import features
 from frontdesk.store import distribution
+from frontdesk.store.connection import Connection, Reader
 from frontdesk.store.database import SCHEMA, SERVICE_ROLE, Database, DatabaseUnavailable, session_settings, within
 from frontdesk.store.distribution import Distribution, lost_workers, read_distribution
 from frontdesk.store.hosts import Hosts
@@ -263,7 +264,7 @@ async def distribute(dsn: str, progress: Callable[[int, int], None]) -> SchemaSt
         await connection.close()
 
 
-async def _apply(connection: Any, state: SchemaState, phase: Phase | None) -> None:
+async def _apply(connection: Connection, state: SchemaState, phase: Phase | None) -> None:
     is_distributed = state.distribution is not None
     if is_distributed:
         await distribution.set_for_changes(connection)
@@ -277,7 +278,7 @@ async def _apply(connection: Any, state: SchemaState, phase: Phase | None) -> No
         await connection.execute(ANALYZE_GROWN_TABLES)
 
 
-async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None]]) -> None:
+async def _in_transaction(connection: Connection, apply: Callable[[Connection], Awaitable[None]]) -> None:
     """Tries again after a deadlock, because nodes that serve meanwhile lock the same tables in another order, and while
     others hold a lock for long: calls would wait behind a migration that waits."""
     for _ in range(_ATTEMPTS):
@@ -293,7 +294,7 @@ async def _in_transaction(connection: Any, apply: Callable[[Any], Awaitable[None
     raise MigrationError("Other sessions, such as a pg_dump, hold locks on the tables: try again when they have ended.")
 
 
-async def _apply_migration(migration: Migration, is_distributed: bool, connection: Any) -> None:
+async def _apply_migration(migration: Migration, is_distributed: bool, connection: Connection) -> None:
     if is_distributed:
         await distribution.execute_text(connection, migration.sql)
         await distribution.distribute_new_tables(connection)
@@ -309,7 +310,9 @@ async def _apply_migration(migration: Migration, is_distributed: bool, connectio
     )
 
 
-async def _apply_functions(functions: list[FunctionFile], version: str, is_distributed: bool, connection: Any) -> None:
+async def _apply_functions(
+    functions: list[FunctionFile], version: str, is_distributed: bool, connection: Connection
+) -> None:
     for function in functions:
         if is_distributed:
             await distribution.execute_text(connection, function.sql)
@@ -334,7 +337,7 @@ async def status(dsn: str) -> SchemaState:
         await connection.close()
 
 
-async def read_state(connection: Any, release: Release | None = None) -> SchemaState:
+async def read_state(connection: Reader, release: Release | None = None) -> SchemaState:
     migrations, functions = [], []
     if await connection.fetchval("SELECT to_regclass('migration') IS NOT NULL"):
         migrations = await connection.fetch(_APPLIED)
@@ -367,14 +370,15 @@ async def readiness(database: Database) -> Readiness:
     return Readiness(lost_workers=await lost_workers(database, state.distribution))
 
 
-async def _connect(dsn: str) -> Any:
+async def _connect(dsn: str) -> "asyncpg.Connection[asyncpg.Record]":
     settings = session_settings(role=None) | {"statement_timeout": "0", "lock_timeout": "0"}
     return await Hosts(dsn).connect(server_settings=settings, timeout=10)
 
 
-async def _check_rights(connection: Any) -> None:
+async def _check_rights(connection: Connection) -> None:
     """Says what an administrator has to run before a login with few rights can create the tables."""
     row = await connection.fetchrow(_MISSING_RIGHTS, SERVICE_ROLE, SCHEMA)
+    assert row is not None
     commands = {
         "role": f"CREATE ROLE {SERVICE_ROLE} NOLOGIN;",
         "extension": "CREATE EXTENSION btree_gist;",
@@ -389,7 +393,7 @@ async def _check_rights(connection: Any) -> None:
         raise MigrationError(f"This login may not prepare the database. Let an administrator run: {' '.join(missing)}")
 
 
-async def _create_schema(connection: Any) -> None:
+async def _create_schema(connection: Connection) -> None:
     async with connection.transaction():
         if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", SCHEMA):
             await connection.execute(f"CREATE SCHEMA {SCHEMA}")  # IF NOT EXISTS would need the right to create it

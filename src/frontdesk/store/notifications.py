@@ -7,9 +7,9 @@ slug) and `calendar` (a practice's id).
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from frontdesk.background import Step
+from frontdesk.store.connection import Connection, Reader
 from frontdesk.store.database import SERVICE_ROLE, session_settings
 from frontdesk.store.hosts import Hosts
 
@@ -23,9 +23,9 @@ _PAUSE_SECONDS = 0.5  # between attempts, if each connection is closed at once
 _log = logging.getLogger(__name__)
 
 
-async def notify(connection_or_database: Any, kind: str, *ids: str) -> None:
+async def notify(session: Reader, kind: str, *ids: str) -> None:
     """Notifies every listener; on a connection inside a transaction, when that commits."""
-    await connection_or_database.fetch(_NOTIFY, [f"{kind} {id_}" for id_ in ids])
+    await session.fetch(_NOTIFY, [f"{kind} {id_}" for id_ in ids])
 
 
 class NotificationListener:
@@ -41,7 +41,7 @@ class NotificationListener:
         self._hosts = hosts
         self._on_change = on_change
         self._on_listening = on_listening
-        self._connection: Any = None
+        self._connection: Connection | None = None
         self._wake = asyncio.Event()
         self._wake.set()
         self.listening = asyncio.Event()
@@ -72,23 +72,23 @@ class NotificationListener:
             self._connection = None
 
     async def _connect(self) -> None:
-        self._connection = await self._hosts.connect(
+        self._connection = connection = await self._hosts.connect(
             timeout=_CONNECT_SECONDS,
             command_timeout=_CONNECT_SECONDS,
             server_settings=session_settings(SERVICE_ROLE),
         )
-        self._connection.add_termination_listener(self._ended)
-        await self._connection.add_listener(_CHANNEL, self._receive)
+        connection.add_termination_listener(self._ended)
+        await connection.add_listener(_CHANNEL, self._receive)
         self.listening.set()
         self._on_listening()
 
-    def _ended(self, connection: Any) -> None:
+    def _ended(self, connection: Connection) -> None:
         if connection is self._connection:
             self._connection = None
             self.listening.clear()
             self._wake.set()
 
-    def _receive(self, _connection: Any, _process: int, _channel: str, message: object) -> None:
+    def _receive(self, _connection: Connection, _process: int, _channel: str, message: object) -> None:
         kind, _, id_ = str(message).partition(" ")
         try:
             self._on_change(kind, id_)

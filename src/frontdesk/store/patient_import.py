@@ -9,6 +9,7 @@ from typing import Any
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key, same_phone, spelling_key
 from frontdesk.practice_file import PatientRecord
+from frontdesk.store.connection import Connection
 from frontdesk.store.practices import save_patients
 
 UNNUMBERED = 0  # the number of a patient that gets the next free one
@@ -43,7 +44,7 @@ class Comparison:
         return [replace(each, number=next(free)) if each.number == UNNUMBERED else each for each in added]
 
 
-async def compare_patients(connection: Any, practice_id: int, patients: Sequence[PatientRecord]) -> Comparison:
+async def compare_patients(connection: Connection, practice_id: int, patients: Sequence[PatientRecord]) -> Comparison:
     """Holds off other new patients until the transaction ends."""
     last_number: int = await connection.fetchval(_LOCK, practice_id)
     on_file: dict[int, str] = {}
@@ -85,7 +86,7 @@ def _repeated(patients: Sequence[PatientRecord]) -> dict[int, int]:
 
 
 async def add_patients(
-    connection: Any, practice_id: int, patients: Sequence[PatientRecord], now: datetime
+    connection: Connection, practice_id: int, patients: Sequence[PatientRecord], now: datetime
 ) -> list[str]:
     """Their ids."""
     await save_patients(connection, practice_id, patients, now)

@@ -14,6 +14,7 @@ from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.domain.spelling import closest
 from frontdesk.practice_file import PatientRecord, PracticeFile
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, DatabaseUnavailable, set_practice
 from frontdesk.store.directories import load_directory, lock_providers, save_directory
 from frontdesk.store.notifications import notify
@@ -22,7 +23,7 @@ from frontdesk.store.statistics import analyze_grown_tables
 
 _MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
 
-InTransaction = Callable[[Any, int], Awaitable[None]]
+InTransaction = Callable[[Connection, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
 
 
@@ -152,6 +153,7 @@ async def list_practices(database: Database, slug: str | None = None) -> list[Pr
                           (SELECT count(*) FROM patient WHERE practice_id = $1) AS patients""",
                 row["practice_id"],
             )
+        assert counts is not None
         kind = orjson.loads(row["scheduling_system"])["kind"]
         found.append(from_row(PracticeSummary, row, scheduling_system=kind, **dict(counts)))
     return found
@@ -171,7 +173,7 @@ async def set_suspended(
     return found is not None
 
 
-async def remove_practice(connection: Any, practice_id: int, in_transaction: InTransaction) -> str:
+async def remove_practice(connection: Connection, practice_id: int, in_transaction: InTransaction) -> str:
     """Deletes everything but the audit trail, with a login that owns the tables. Returns the slug under which that is
     kept."""
     async with connection.transaction():
@@ -182,7 +184,7 @@ async def remove_practice(connection: Any, practice_id: int, in_transaction: InT
     return kept_as
 
 
-async def _save_practice(connection: Any, practice: Practice, now: datetime) -> tuple[int, int]:
+async def _save_practice(connection: Connection, practice: Practice, now: datetime) -> tuple[int, int]:
     """The id and the new version."""
     values = {name: getattr(practice, name) for name in field_names(Practice) if name != "slug"}
     values["scheduling_system"] = orjson.dumps(dict(practice.scheduling_system)).decode()
@@ -191,10 +193,13 @@ async def _save_practice(connection: Any, practice: Practice, now: datetime) -> 
     sql = upsert_sql("practice", ["slug"], [*values], created_at="practice.created_at", version="practice.version + 1")
     sql += " RETURNING practice_id, version"
     saved = await connection.fetchrow(sql, practice.slug, *values.values())
+    assert saved is not None
     return saved["practice_id"], saved["version"]
 
 
-async def save_patients(connection: Any, practice_id: int, patients: Sequence[PatientRecord], now: datetime) -> None:
+async def save_patients(
+    connection: Connection, practice_id: int, patients: Sequence[PatientRecord], now: datetime
+) -> None:
     number, *others = field_names(PatientRecord)
     sql = upsert_sql(
         "patient",

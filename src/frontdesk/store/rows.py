@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic.alias_generators import to_camel
 
@@ -14,7 +14,13 @@ T = TypeVar("T")
 camel = cache(to_camel)  # the names in JSON
 
 
-def from_row(record: Callable[..., T], row: Any, **given: Any) -> T:
+class Row(Protocol):
+    """A row, or what has the names and values of one."""
+
+    def __getitem__(self, column: str, /) -> Any: ...  # of the type that PostgreSQL gives the column
+
+
+def from_row(record: Callable[..., T], row: Row, **given: object) -> T:
     """A record from the columns named like its fields; `given` has the fields that differ from their column."""
     return record(**{name: row[name] for name in field_names(record) if name not in given}, **given)
 

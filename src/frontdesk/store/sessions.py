@@ -4,9 +4,10 @@ A pooler such as PgBouncer drops the settings that a connection asks for, and gi
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from asyncpg import exceptions as pg
+
+from frontdesk.store.connection import Connection
 
 _NOT_COMPARED = ("application_name",)
 # The arrays make asyncpg look their types up now, not during the first request.
@@ -37,13 +38,14 @@ class SessionRefused(Exception):  # noqa: N818 - not an error of ours
     """Why sessions of this database must not be used, in one sentence for the operator."""
 
 
-async def check_session(connection: Any, settings: Mapping[str, str], *, pooled: bool) -> None:
+async def check_session(connection: Connection, settings: Mapping[str, str], *, pooled: bool) -> None:
     """Checks role, settings and row-level security of a session. Raises SessionRefused.
 
     Behind a pooler the login itself must not be able to see the rows of every practice.
     """
     names = [name for name in settings if name not in _NOT_COMPARED]
     row = await connection.fetchrow(_STATE, names, _A_TABLE_OF_PRACTICES)
+    assert row is not None
     present = dict(zip(names, row["settings"], strict=True))
     missing = [name for name in names if present[name] != settings[name]]
     if missing:
@@ -60,7 +62,7 @@ async def check_session(connection: Any, settings: Mapping[str, str], *, pooled:
         )
 
 
-async def check_pooler(first: Any, second: Any) -> None:
+async def check_pooler(first: Connection, second: Connection) -> None:
     """Raises SessionRefused if a statement that one connection has prepared is unknown in another session."""
     async with first.transaction():
         statement = await first.prepare(_PROBE)

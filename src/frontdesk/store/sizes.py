@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 _TABLES = """
@@ -14,7 +15,7 @@ SELECT (SELECT count(*) FROM pg_stat_activity WHERE usesysid IS NOT NULL), curre
 """
 
 
-async def table_sizes(connection: Any) -> list[dict[str, Any]]:
+async def table_sizes(connection: Connection) -> list[dict[str, Any]]:
     return [dict(row) for row in await connection.fetch(_TABLES)]
 
 

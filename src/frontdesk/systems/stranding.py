@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.audit.trail import AuditContext
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.stranded import Stranded, find_stranded, may_strand
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.systems.native.upcoming import cancel_appointments, upcoming_appointments
@@ -76,7 +77,9 @@ class Stranding:
             raise StrandingRefused(found)
         return found
 
-    async def settle(self, connection: Any, practice_id: int, choice: Choice, audit: AuditContext) -> StrandingReport:
+    async def settle(
+        self, connection: Connection, practice_id: int, choice: Choice, audit: AuditContext
+    ) -> StrandingReport:
         """Finds the stranded appointments of a native calendar, and cancels them if that was chosen.
 
         It runs in the transaction of the import, which has locked the providers. Raises StrandingRefused.
@@ -89,7 +92,7 @@ class Stranding:
             await cancel_appointments(connection, practice_id, ids, _REASON, audit)
         return found
 
-    async def _find(self, connection: Any, practice_id: int, now: datetime) -> StrandingReport:
+    async def _find(self, connection: Connection, practice_id: int, now: datetime) -> StrandingReport:
         return StrandingReport(
             find_stranded(self.before, self.after, await upcoming_appointments(connection, practice_id, now))
         )

@@ -5,7 +5,8 @@ import string
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+
+from asyncpg import Record
 
 from frontdesk.access.assistants.applications import Application
 from frontdesk.access.assistants.redirects import host_of
@@ -15,6 +16,7 @@ from frontdesk.access.clients.validation import ordered
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 
@@ -80,7 +82,7 @@ class Consent:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class AssistantConnection:
     client_id: str
     name: str
     staff_name: str
@@ -99,7 +101,7 @@ async def are_allowed(database: Database, practice_id: int) -> bool:
 
 
 async def connect(
-    database: Database, consent: Consent, audit: AuditContext, check: Callable[[Any], Awaitable[None]]
+    database: Database, consent: Consent, audit: AuditContext, check: Callable[[Connection], Awaitable[None]]
 ) -> str:
     """Stores the consent in place of an earlier one, and returns an authorization code. `check` may refuse, given the
     connection of the transaction."""
@@ -141,7 +143,7 @@ async def connect(
 
 async def list_connections(
     database: Database, practice_id: int, now: datetime, *, staff_id: str | None = None, client_id: str | None = None
-) -> list[Connection]:
+) -> list[AssistantConnection]:
     """Lists the connections of the practice, of one staff member, or of one client; disconnected ones last."""
     async with database.transaction(practice_id) as connection:
         rows = await connection.fetch(_LIST, practice_id, now, staff_id, client_id)
@@ -164,27 +166,27 @@ async def disconnect(
     return True
 
 
-async def disconnect_all(connection: Any, staff_id: str, now: datetime) -> None:
+async def disconnect_all(connection: Connection, staff_id: str, now: datetime) -> None:
     """Disconnects every assistant of a staff member, within the transaction that ends their access."""
     select = "SELECT client_id, tokens_not_before FROM client WHERE staff_id = $1 AND revoked_at IS NULL FOR UPDATE"
     for held in await connection.fetch(select, staff_id):
         await _end(connection, held, now, stays_disabled=True)
 
 
-async def notify_connections(connection: Any, staff_id: str) -> None:
+async def notify_connections(connection: Connection, staff_id: str) -> None:
     """Lets every node read the role of a staff member again."""
     rows = await connection.fetch("SELECT client_id FROM client WHERE staff_id = $1", staff_id)
     await notify(connection, "client", *(row["client_id"] for row in rows))
 
 
-async def _end(connection: Any, held: Any, now: datetime, *, stays_disabled: bool) -> None:
+async def _end(connection: Connection, held: Record, now: datetime, *, stays_disabled: bool) -> None:
     client_id = held["client_id"]
     await connection.execute(_END, client_id, now, stays_disabled)
     await end_tokens(connection, client_id, held, now)
     await notify(connection, "client", client_id)
 
 
-def _record(row: Any) -> Connection:
+def _record(row: Record) -> AssistantConnection:
     fields = dict(row)
     fields["scopes"] = ordered(ROLE_SCOPES.get(fields.pop("role") or "", frozenset()) & set(fields["scopes"]))
-    return Connection(**fields)
+    return AssistantConnection(**fields)

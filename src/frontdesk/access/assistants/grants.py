@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+
+from asyncpg import Record
 
 from frontdesk.access.assistants.applications import REGISTERED, is_document
 from frontdesk.access.clients.records import end_access_tokens
@@ -25,6 +26,7 @@ from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
 from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 
@@ -82,8 +84,8 @@ class AssistantGrants:
     ) -> Granted:
         """Exchanges a code, which works once. A second use ends what the first one gave."""
         now = self._tokens.clock()
-        async with self._held(_CODE, code) as (connection, found, client):
-            _check_open(found, client)
+        async with self._held(_CODE, code) as (connection, held):
+            found, client = _checked_open(held)
             if found["used_at"] is not None:
                 await self._revoke_family(connection, client, found, "oauth.code_reused", request_id, now)
                 refused = True
@@ -114,8 +116,8 @@ class AssistantGrants:
 
     async def refresh(self, token: str, *, application_id: str, scope: str | None, request_id: str) -> Granted:
         now = self._tokens.clock()
-        async with self._held(_REFRESH, token) as (connection, found, client):
-            _check_open(found, client)
+        async with self._held(_REFRESH, token) as (connection, held):
+            found, client = _checked_open(held)
             if client["application_id"] != application_id or found["expires_at"] <= now or client["disabled"]:
                 raise GrantRefused
             if scope is not None and not _scopes(client, scope):
@@ -137,8 +139,9 @@ class AssistantGrants:
 
     async def revoke(self, token: str, *, application_id: str | None, request_id: str) -> None:
         """Ends what came from the same consent as a refresh token, or every access token of the connection."""
-        async with self._held(_REFRESH, token) as (connection, found, client):
-            if found is not None:
+        async with self._held(_REFRESH, token) as (connection, held):
+            if held is not None:
+                found, client = held
                 _check_owner(client, application_id)
                 operation = "oauth.revoke_token"
                 await self._revoke_family(connection, client, found, operation, request_id, self._tokens.clock())
@@ -151,8 +154,7 @@ class AssistantGrants:
             raise GrantRefused
         client_id, now = claims.client_id, self._tokens.clock()
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
-            client = await connection.fetchrow(_CLIENT, client_id)
-            _check_owner(client, application_id)
+            client = _check_owner(await connection.fetchrow(_CLIENT, client_id), application_id)
             if claims.tokens_not_before < microseconds(client["tokens_not_before"]):  # ended: it ends no others
                 return
             await end_access_tokens(connection, client_id, client, now)
@@ -169,7 +171,7 @@ class AssistantGrants:
         with outage_as_problem(_OUTAGE):
             return bool(await self._database.fetchval(select, application_id))
 
-    def _granted(self, client: Any, refresh_token: str, scope: str | None) -> Granted:
+    def _granted(self, client: Record, refresh_token: str, scope: str | None) -> Granted:
         scopes = _scopes(client, scope)
         authenticated = AuthenticatedClient(
             client["client_id"], client["slug"], client["grant_kind"], ordered(scopes), client["tokens_not_before"],
@@ -180,8 +182,8 @@ class AssistantGrants:
         )
 
     @asynccontextmanager
-    async def _held(self, select: str, token: str) -> AsyncIterator[tuple[Any, Any, Any]]:
-        """The row of a code or refresh token and its client, locked; both None if there is none.
+    async def _held(self, select: str, token: str) -> AsyncIterator[tuple[Connection, tuple[Record, Record] | None]]:
+        """The row of a code or refresh token and its client, locked; None if there is none.
 
         The client is locked first, as where a connection ends, so that the two cannot deadlock.
         """
@@ -191,14 +193,14 @@ class AssistantGrants:
             if found is not None:
                 client = await connection.fetchrow(_CLIENT, found["client_id"])
                 found = await connection.fetchrow(f"{select} FOR UPDATE", digest)
-            yield connection, found, client
+            yield connection, None if found is None or client is None else (found, client)
 
-    async def _add_refresh(self, connection: Any, token: str, found: Any, now: datetime) -> None:
+    async def _add_refresh(self, connection: Connection, token: str, found: Record, now: datetime) -> None:
         await connection.execute(
             _ADD_REFRESH, digest_of(token), found["client_id"], found["family"], now + REFRESH_LIFETIME
         )
 
-    async def _successor(self, connection: Any, token: str) -> str | None:
+    async def _successor(self, connection: Connection, token: str) -> str | None:
         """The successor of a token that was rotated a moment ago; None if that has been used, too."""
         for key in self._ring.secrets(CLIENT_SECRETS):
             successor = self._derived(key, token)
@@ -212,7 +214,7 @@ class AssistantGrants:
         return "fdr_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     async def _revoke_family(
-        self, connection: Any, client: Any, found: Any, operation: str, request_id: str, now: datetime
+        self, connection: Connection, client: Record, found: Record, operation: str, request_id: str, now: datetime
     ) -> None:
         client_id = client["client_id"]
         await connection.execute(
@@ -222,7 +224,9 @@ class AssistantGrants:
         await self._record(connection, client, operation, request_id, now)
         await notify(connection, "client", client_id)
 
-    async def _record(self, connection: Any, client: Any, operation: str, request_id: str, now: datetime) -> None:
+    async def _record(
+        self, connection: Connection, client: Record, operation: str, request_id: str, now: datetime
+    ) -> None:
         client_id, practice_id = client["client_id"], client["practice_id"]
         entry = AuditEntry(practice_id, now, client_id, operation, "executed", [client_id], request_id)
         await append_audit(connection, entry)
@@ -236,21 +240,24 @@ async def prune_grants(database: Database, now: datetime, most: int) -> int:
     return max(len(codes), len(tokens))
 
 
-def _scopes(client: Any, requested: str | None) -> frozenset[str]:
+def _scopes(client: Record, requested: str | None) -> frozenset[str]:
     scopes = ROLE_SCOPES[client["role"]] & set(client["scopes"])
     return scopes if requested is None else scopes & set(requested.split())
 
 
-def _check_open(found: Any, client: Any) -> None:
-    if found is None:
+def _checked_open(held: tuple[Record, Record] | None) -> tuple[Record, Record]:
+    if held is None:
         raise GrantRefused
+    _, client = held
     if client["suspended"]:
         raise Problem("forbidden_tenant")
+    return held
 
 
-def _check_owner(client: Any, application_id: str | None) -> None:
+def _check_owner(client: Record | None, application_id: str | None) -> Record:
     if client is None or application_id not in (None, client["application_id"]):
         raise GrantRefused
+    return client
 
 
 def _proves(verifier: str, challenge: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jwt
 import orjson
+from asyncpg import Record
 
 from frontdesk.access.clients.public_keys import ALGORITHMS, key_of
 from frontdesk.access.clients.secrets import CLIENT_ID, AuthenticatedClient, client_of
@@ -101,7 +102,7 @@ async def prune_assertions(database: Database, now: datetime, most: int) -> int:
     return len(await database.fetch(_PRUNE, now, most))
 
 
-async def _is_signed_by(row: Any, assertion: Assertion, key_set_at: KeySetAt) -> bool:
+async def _is_signed_by(row: Record, assertion: Assertion, key_set_at: KeySetAt) -> bool:
     url = row["jwks_url"]
     if assertion.jku not in (None, url):  # only the registered URL is ever fetched
         return False

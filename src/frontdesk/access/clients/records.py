@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.secrets import insert_secret, new_secret
@@ -23,6 +24,7 @@ from frontdesk.access.clients.validation import (
 )
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import AuditRecorder
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.store.practices import is_removed, why_unusable
@@ -204,7 +206,7 @@ async def change_client(
     if patient_access is not None:
         check_patient_access(**asdict(patient_access))
 
-    def check(held: Any) -> None:
+    def check(held: Record) -> None:
         if held["staff_id"] is not None:
             _check_consent(held, grant, scopes or (), patient_access)
 
@@ -247,7 +249,7 @@ async def set_keys(
 
 
 def _check_consent(
-    assistant: Any, grant: str | None, scopes: Sequence[str], patient_access: PatientAccess | None
+    assistant: Record, grant: str | None, scopes: Sequence[str], patient_access: PatientAccess | None
 ) -> None:
     """An assistant stays within what its staff member has agreed to. Its row is locked, because they may agree anew."""
     if grant == "integration":
@@ -295,15 +297,16 @@ async def _change(
     recorder: AuditRecorder | None,
     clock: Clock,
     assignments: str,
-    *values: Any,
+    *values: object,
     ends_tokens: bool = False,
-    check: Callable[[Any], None] = lambda _held: None,
+    check: Callable[[Record], None] = lambda _held: None,
 ) -> ClientRecord:
     """`assignments` must be SQL of this module, never input. `check` may refuse, given the client's row."""
     update = f"UPDATE client SET {assignments} WHERE client_id = $1 RETURNING grant_kind, scopes"  # noqa: S608
     async with _changing(database, client_id, recorder) as (connection, held):
         check(held)
         changed = await connection.fetchrow(update, client_id, *values)
+        assert changed is not None
         access_changed = changed["grant_kind"] != held["grant_kind"] or set(changed["scopes"]) != set(held["scopes"])
         if ends_tokens:
             await end_tokens(connection, client_id, held, clock())
@@ -315,7 +318,7 @@ async def _change(
 @asynccontextmanager
 async def _changing(
     database: Database, client_id: str, recorder: AuditRecorder | None
-) -> AsyncIterator[tuple[Any, Any]]:
+) -> AsyncIterator[tuple[Connection, Record]]:
     """A connection and the client's row, locked: concurrent rotations must not leave three secrets."""
     async with database.transaction() as connection:
         held = await connection.fetchrow(_LOCK, client_id)
@@ -327,21 +330,21 @@ async def _changing(
         await notify(connection, "client", client_id)
 
 
-async def end_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
+async def end_tokens(connection: Connection, client_id: str, held: Record, now: datetime) -> None:
     """Ends access tokens and, of an assistant, codes and refresh tokens. The client's row is locked."""
     await end_access_tokens(connection, client_id, held, now)
     await connection.execute("DELETE FROM refresh_token WHERE client_id = $1", client_id)
     await connection.execute("DELETE FROM authorization_code WHERE client_id = $1", client_id)
 
 
-async def end_access_tokens(connection: Any, client_id: str, held: Any, now: datetime) -> None:
+async def end_access_tokens(connection: Connection, client_id: str, held: Record, now: datetime) -> None:
     """Ends every access token issued before now. The stored time always grows, whatever this node's clock says."""
     before = held["tokens_not_before"]
     later = now if before is None else max(now, before + timedelta(microseconds=1))
     await connection.execute("UPDATE client SET tokens_not_before = $2 WHERE client_id = $1", client_id, later)
 
 
-def _record(row: Any) -> ClientRecord:
+def _record(row: Record) -> ClientRecord:
     fields = dict(row)
     fields["scopes"] = ordered(fields["scopes"])
     fields["key_ids"] = tuple(fields["key_ids"])

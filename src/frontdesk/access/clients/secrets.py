@@ -10,13 +10,15 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+
+from asyncpg import Record
 
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.access.outages import CREDENTIALS, outage_as_problem
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 CLIENT_ID = re.compile(r"fd_[0-9A-Za-z]{20}\Z")
@@ -69,7 +71,7 @@ async def authenticate(
     return client_of(row)
 
 
-def client_of(row: Any) -> AuthenticatedClient:
+def client_of(row: Record) -> AuthenticatedClient:
     """The client of a row, whose credentials were verified."""
     if row["suspended"]:
         raise Problem("forbidden_tenant")
@@ -83,7 +85,7 @@ def client_of(row: Any) -> AuthenticatedClient:
     )
 
 
-async def insert_secret(connection: Any, ring: KeyRing, client_id: str, secret: str, now: datetime) -> None:
+async def insert_secret(connection: Connection, ring: KeyRing, client_id: str, secret: str, now: datetime) -> None:
     digest = _digest(ring.secrets(CLIENT_SECRETS)[0], client_id, secret)
     await connection.execute(_ADD_SECRET, client_id, digest, now)
 

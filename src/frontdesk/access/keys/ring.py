@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from asyncpg import Record
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.utils import base64url_encode
@@ -21,6 +22,7 @@ from jwt.utils import base64url_encode
 from frontdesk.access.keys.encryption import KeyCipher, load_secret_key, read_secrets
 from frontdesk.background import Step
 from frontdesk.settings import Settings
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 TOKEN_SIGNING = "token-signing"  # noqa: S105 - a purpose, not a secret
@@ -226,7 +228,7 @@ class KeyRing:
                 if key.record.retired_at is not None and lifetime is not None:
                     yield key.record.retired_at + lifetime + SETTLING
 
-    async def _insert(self, connection: Any, purpose: str) -> KeyRecord:
+    async def _insert(self, connection: Connection, purpose: str) -> KeyRecord:
         # 32 random bytes are a valid key for every purpose, including Ed25519.
         made = KeyRecord(secrets.token_hex(8), purpose, self._clock(), None)
         encrypted = self._cipher.encrypt(secrets.token_bytes(32), _context(purpose, made.key_id))
@@ -264,7 +266,7 @@ def _key_pair(secret: bytes) -> tuple[Ed25519PrivateKey, Ed25519PublicKey]:
     return private, private.public_key()
 
 
-def _record(row: Any) -> KeyRecord:
+def _record(row: Record) -> KeyRecord:
     return KeyRecord(row["key_id"], row["purpose"], row["created_at"], row["retired_at"])
 
 

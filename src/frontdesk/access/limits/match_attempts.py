@@ -5,7 +5,6 @@ Only keyed hashes of what was asked are stored: a pattern can be seen, patient d
 
 import hmac
 from datetime import date, datetime
-from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.keys.ring import MATCHES, KeyRing
@@ -13,6 +12,7 @@ from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.access.limits.patient_budget import duration_text
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 PERSONS = 20  # in an hour an agent may fail this many times as often over all persons as for one
@@ -61,6 +61,6 @@ class MatchAttempts:
         return hmac.digest(self._ring.secrets(MATCHES)[0], text.encode(), "sha256")[:_HASH_BYTES]
 
 
-async def forget_misses(connection: Any, practice_id: int, client_id: str) -> None:
+async def forget_misses(connection: Connection, practice_id: int, client_id: str) -> None:
     """Ends the pauses and locks of a client. The connection acts for the practice."""
     await connection.execute(_FORGET, practice_id, client_id)

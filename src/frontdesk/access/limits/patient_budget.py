@@ -1,10 +1,9 @@
 """Budgets of distinct patients that a client may read in an hour and in a day, exact across workers and nodes."""
 
-from typing import Any
-
 from frontdesk.access.clients.caller import PatientLimits
 from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.audit.trail import AuditEntry, AuditTrail
+from frontdesk.store.rows import Row
 
 _RECORD = "SELECT * FROM record_read($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 
@@ -12,11 +11,12 @@ _RECORD = "SELECT * FROM record_read($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 async def record_read(audit: AuditTrail, entry: AuditEntry, limits: PatientLimits) -> None:
     """Records a read and counts the patients it discloses. Raises `rate_limited` if they exceed a budget."""
     row = await audit.database.write(_RECORD, *entry.values(), limits.per_hour, limits.per_day)
+    assert row is not None
     audit.seal_soon(entry.practice_id)
     check_spent(row, limits)
 
 
-def check_spent(row: Any, limits: PatientLimits) -> None:
+def check_spent(row: Row, limits: PatientLimits) -> None:
     """Raises `rate_limited` if the row of a counted answer names an exceeded budget."""
     if row["exceeded"] is None:
         return

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 
+from asyncpg import Record
+
 from frontdesk.access.clients.caller import Caller
 from frontdesk.background import Step
 from frontdesk.domain.errors import Problem
@@ -69,7 +71,7 @@ class _Account:
     quota_ends: float = 0.0
     policy: bytes = b""
     waiting: int = 0
-    asking: "asyncio.Task[Any] | None" = None
+    asking: "asyncio.Task[object] | None" = None
     refused_until: float = 0.0
     times: tuple[str, str] = ("", "")  # seconds left of the minute and the quota, for the headers
     times_until: float = 0.0  # when to update them
@@ -117,7 +119,7 @@ class RateLimiter:
         self._accounts: dict[str, _Account] = {}
         self._failed_at = float("-inf")
         self.renewals = self.failures = 0  # of leases
-        self._tasks: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
+        self._tasks: set[asyncio.Task[object]] = set()  # the event loop keeps only weak references to tasks
         self.step = Step("rate limiter reports", self._report, every=REPORT_SECONDS, close=self.return_leases)
 
     async def charge(self, caller: Caller) -> Headers:
@@ -173,7 +175,7 @@ class RateLimiter:
                 due.append(account)
             elif over and account.asking is None and now - account.asked_at > MINUTE_SECONDS:
                 del self._accounts[account.client_id]
-        tasks: list[asyncio.Task[Any]] = []
+        tasks: list[asyncio.Task[object]] = []
         for at in range(0, len(due), _REPORTS_AT_ONCE):
             batch = [
                 self._renew_lease(one, more=False) for one in due[at : at + _REPORTS_AT_ONCE] if one.asking is None
@@ -202,17 +204,17 @@ class RateLimiter:
             now = self._monotonic()
         return now
 
-    def _renew_lease(self, account: _Account, *, more: bool = True) -> "asyncio.Task[Any]":
+    def _renew_lease(self, account: _Account, *, more: bool = True) -> "asyncio.Task[object]":
         account.asking = self._start(self._exchange(account, more=more))
         return account.asking
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+    def _start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[object]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
+    def _ended(self, task: "asyncio.Task[object]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # Waiters get the error; after a background fetch the next call tries again.
@@ -263,7 +265,7 @@ class RateLimiter:
                 lease.used -= used
                 lease.unused -= unused
 
-    def _apply(self, account: _Account, row: Any, sent_at: float) -> None:
+    def _apply(self, account: _Account, row: Record, sent_at: float) -> None:
         per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
         if row["minute_started_at"] != lease.minute:
             lease.give_up()

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+
+from asyncpg import Record
 
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.opaque_tokens import digest_of, new_token
@@ -20,6 +21,7 @@ from frontdesk.access.outages import transaction_or_problem
 from frontdesk.access.staff.members import StaffError, member_for_update
 from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions, session_for_update
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 LOCK_AFTER_MINUTES = (2, 5, 10, 15, 30)
@@ -135,7 +137,7 @@ class DeskLock:
         return opened
 
     async def _with_pin(
-        self, session: StaffSession, current: str, request_id: str, operation: str, sql: str, *values: Any
+        self, session: StaffSession, current: str, request_id: str, operation: str, sql: str, *values: object
     ) -> None:
         """Runs a statement on the PIN of a staff member who knows the present one, if there is one. One that was
         encrypted with another secret key counts as none: nobody could change it."""
@@ -162,7 +164,7 @@ class DeskLock:
         if not allowed:
             raise StaffError("The current PIN is wrong.")
 
-    async def _is_right(self, connection: Any, row: Any, pin: str) -> bool:
+    async def _is_right(self, connection: Connection, row: Record, pin: str) -> bool:
         """Counts a wrong PIN; too many end the session. The staff member's row is locked."""
         plain = self._decrypted(row["sealed"])
         salt, kept = plain[:_SALT], plain[_SALT:]

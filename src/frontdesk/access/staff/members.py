@@ -11,18 +11,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
+
+from asyncpg import Record
 
 from frontdesk.access.assistants.connections import disconnect_all, notify_connections
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.text import character_fault
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.practices import is_removed, why_unusable
 
 Role = Literal["staff", "admin"]
-Check = Callable[[Any], Awaitable[None]]
+Check = Callable[[Connection], Awaitable[None]]
 """Whether somebody may make a change: given its connection before anything else, and may refuse."""
 
 _EVERY_SCOPE = frozenset(SCOPES)
@@ -126,7 +129,7 @@ async def disable_staff(
 ) -> StaffRecord:
     """Ends the staff member's sessions, disconnects their assistants and refuses new ones."""
 
-    async def end(connection: Any, staff_id: str) -> None:
+    async def end(connection: Connection, staff_id: str) -> None:
         await delete_sessions_and_links(connection, staff_id)
         await disconnect_all(connection, staff_id, audit.now)
 
@@ -173,7 +176,7 @@ async def remove_staff(
     return removed
 
 
-async def member_for_update(connection: Any, staff_id: str) -> Any:
+async def member_for_update(connection: Connection, staff_id: str) -> Record | None:
     """The staff member's row, locked. Taken before the rows of links and sessions, so that changes cannot deadlock."""
     return await connection.fetchrow(
         """SELECT s.practice_id, s.disabled, p.suspended FROM staff s JOIN practice p USING (practice_id)
@@ -182,13 +185,13 @@ async def member_for_update(connection: Any, staff_id: str) -> Any:
     )
 
 
-async def delete_sessions_and_links(connection: Any, staff_id: str) -> None:
+async def delete_sessions_and_links(connection: Connection, staff_id: str) -> None:
     """Deletes the sessions and links of a staff member."""
     await connection.execute("DELETE FROM staff_session WHERE staff_id = $1", staff_id)
     await connection.execute("DELETE FROM staff_link WHERE staff_id = $1", staff_id)
 
 
-async def forget_credentials(connection: Any, staff_id: str) -> None:
+async def forget_credentials(connection: Connection, staff_id: str) -> None:
     """Deletes the passkeys and the PIN of a staff member."""
     await connection.execute("DELETE FROM staff_passkey WHERE staff_id = $1", staff_id)
     await connection.execute("DELETE FROM staff_pin WHERE staff_id = $1", staff_id)
@@ -200,8 +203,8 @@ async def _change(
     audit: AuditContext,
     operation: str,
     assignments: str,
-    *values: Any,
-    follow_up: Callable[[Any, str], Awaitable[None]] | None = None,
+    *values: object,
+    follow_up: Callable[[Connection, str], Awaitable[None]] | None = None,
     check: Check | None,
 ) -> StaffRecord:
     """`assignments` is SQL of this module, never a caller's text."""
@@ -217,7 +220,7 @@ async def _change(
 
 
 @asynccontextmanager
-async def changing(database: Database, check: Check | None) -> AsyncIterator[Any]:
+async def changing(database: Database, check: Check | None) -> AsyncIterator[Connection]:
     """The connection of a transaction that `check` has let in."""
     async with database.transaction() as connection:
         if check is not None:

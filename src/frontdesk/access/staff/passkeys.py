@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.outages import transaction_or_problem
@@ -20,7 +20,11 @@ from frontdesk.access.staff.relying_party import RelyingParty
 from frontdesk.access.staff.sessions import StaffSession, StaffSessions, session_for_update
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+
+if TYPE_CHECKING:
+    from frontdesk.access.staff.ceremonies import Claim
 
 CHALLENGE_LIFETIME = timedelta(minutes=5)
 MAX_PASSKEYS = 20
@@ -131,7 +135,7 @@ class Passkeys:
         return opened
 
     async def _proves(
-        self, connection: Any, ceremonies: ModuleType, challenge: str, answer: str, claim: Any, staff_id: str
+        self, connection: Connection, ceremonies: ModuleType, challenge: str, answer: str, claim: "Claim", staff_id: str
     ) -> bool:
         """Whether the staff member, whose row is locked, has answered the challenge with a passkey of theirs."""
         if not await self._use_challenge(connection, challenge) or claim.user_handle != staff_id.encode():
@@ -150,7 +154,7 @@ class Passkeys:
         await connection.execute(_USED, row["passkey_id"], count, self._clock())
         return True
 
-    async def _use_challenge(self, connection: Any, challenge: str) -> bool:
+    async def _use_challenge(self, connection: Connection, challenge: str) -> bool:
         expires_at = self._clock() + CHALLENGE_LIFETIME
         return bool(await connection.fetchval(_USE_CHALLENGE, digest_of(challenge), expires_at))
 

@@ -15,6 +15,7 @@ from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessi
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.directory import DateFormat, TimeFormat
 from frontdesk.domain.errors import Problem
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 IDLE = timedelta(minutes=30)
@@ -190,7 +191,7 @@ class StaffSessions:
         """Ends every session of the staff member and deletes their unused links."""
         await self._end(session, "console.sign_out_everywhere", request_id, everywhere=True)
 
-    async def _use_link(self, connection: Any, token: str, browser: str, request_id: str) -> str | None:
+    async def _use_link(self, connection: Connection, token: str, browser: str, request_id: str) -> str | None:
         digest = digest_of(token)
         staff_id = await connection.fetchval("SELECT staff_id FROM staff_link WHERE digest = $1", digest)
         held = None if staff_id is None else await member_for_update(connection, staff_id)
@@ -203,7 +204,7 @@ class StaffSessions:
         return await self.open(connection, held["practice_id"], staff_id, "link", browser, request_id)
 
     async def _use_identity(
-        self, connection: Any, identity: Identity, browser: str, request_id: str, chosen: str | None
+        self, connection: Connection, identity: Identity, browser: str, request_id: str, chosen: str | None
     ) -> str | None:
         issuer, subject = identity.issuer, identity.subject
         email = None if identity.verified_email is None else identity.verified_email.lower()
@@ -230,7 +231,7 @@ class StaffSessions:
         return await self.open(connection, practice_id, staff_id, "oidc", browser, request_id)
 
     async def open(
-        self, connection: Any, practice_id: int, staff_id: str, means: Means, browser: str, request_id: str
+        self, connection: Connection, practice_id: int, staff_id: str, means: Means, browser: str, request_id: str
     ) -> str:
         """The token of a new session. The caller holds the staff member's row."""
         token, now = new_token(), self._clock()
@@ -251,7 +252,7 @@ class StaffSessions:
 
     async def record(
         self,
-        connection: Any,
+        connection: Connection,
         practice_id: int,
         staff_id: str,
         operation: str,
@@ -263,7 +264,7 @@ class StaffSessions:
         self._on_audit(practice_id)
 
 
-async def session_for_update(connection: Any, session: StaffSession, *others: str) -> Any:
+async def session_for_update(connection: Connection, session: StaffSession, *others: str) -> Any:
     """Locks the row of a session's staff member; returns their role, its digest, wrong PINs and, if there is one, the
     encrypted PIN. `others` are staff to lock with them: all in the order of their ids, so that changes cannot deadlock.
 

@@ -48,7 +48,7 @@ class Calls:
         look_up_again(self._http, self._engine.authenticator)
         await self.admit(self.operation)
 
-    async def run(self, operation: Operation, **values: Any) -> dict[str, Any]:
+    async def run(self, operation: Operation, **values: object) -> dict[str, Any]:
         """The operation's answer. `values` have their published names; None is left out."""
         return await self._execute(operation, _stated(values), None)
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+from asyncpg import Record
 
 from frontdesk import tracing
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
@@ -136,7 +137,7 @@ class Deliverer:
         if not task.cancelled() and task.exception() is not None:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
 
-    async def _deliver(self, practice_id: int, row: Any) -> None:
+    async def _deliver(self, practice_id: int, row: Record) -> None:
         attributes = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
         of_write = await self._traceparent(practice_id, row["event_id"]) if tracing.tracer.records else None
         with tracing.tracer.request_to(f"webhook {row['type']}", attributes, of_write) as span:
@@ -155,7 +156,7 @@ class Deliverer:
             return None  # the webhook is sent all the same
         return found
 
-    async def _attempt(self, practice_id: int, row: Any) -> Sent:
+    async def _attempt(self, practice_id: int, row: Record) -> Sent:
         sent = await self._send(practice_id, row)
         wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
         outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
@@ -165,7 +166,7 @@ class Deliverer:
             self._tell(practice_id, row, sent, dead=dead)
         return sent
 
-    async def _send(self, practice_id: int, row: Any) -> Sent:
+    async def _send(self, practice_id: int, row: Record) -> Sent:
         body = orjson.dumps(event_document(row))
         try:
             keys = decrypt_secrets(self._cipher, row["endpoint_id"], row["secrets"])
@@ -188,7 +189,7 @@ class Deliverer:
             self._public_only.put(endpoint_id, known)
         return known
 
-    def _tell(self, practice_id: int, row: Any, sent: Sent, *, dead: bool) -> None:
+    def _tell(self, practice_id: int, row: Record, sent: Sent, *, dead: bool) -> None:
         level = logging.WARNING if dead else logging.INFO
         _log.log(
             level,

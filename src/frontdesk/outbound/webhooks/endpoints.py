@@ -8,13 +8,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.audit.trail import AuditRecorder
 from frontdesk.domain.spelling import closest
 from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 DEFAULT_RETIREMENT = timedelta(days=1)
@@ -247,7 +247,7 @@ def decrypt_secrets(cipher: KeyCipher, endpoint_id: str, encrypted: Sequence[byt
     return [cipher.decrypt(one, _context(endpoint_id)) for one in encrypted]
 
 
-async def _finish(connection: Any, practice_id: int, endpoint_id: str, recorder: AuditRecorder | None) -> None:
+async def _finish(connection: Connection, practice_id: int, endpoint_id: str, recorder: AuditRecorder | None) -> None:
     """What commits with a change of an endpoint; raises if there is no such endpoint."""
     if not await connection.fetch(f"SELECT FROM webhook_endpoint {_OF_ENDPOINT}", practice_id, endpoint_id):
         raise no_such_endpoint(endpoint_id)

@@ -1,9 +1,9 @@
 """Events as sent to receivers: a type, a time, ids and the consent, nothing personal."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.store.database import Database
@@ -26,13 +26,19 @@ _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY
 _NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
 
 
+class EventDocument(TypedDict):
+    type: str
+    timestamp: str
+    data: dict[str, object]
+
+
 def event_name(event_id: int) -> str:
     return f"evt_{event_id}"
 
 
-def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
+def event_document(row: Record) -> EventDocument:
     """The message to a receiver, with ids, times, the consent of a write and names of budgets only."""
-    subject: dict[str, Any] = orjson.loads(row["subject"])
+    subject: dict[str, object] = orjson.loads(row["subject"])
     return {
         "type": row["type"],
         "timestamp": iso_utc(row["occurred_at"]),
@@ -40,17 +46,16 @@ def event_document(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def event_subjects(row: Mapping[str, Any]) -> list[str]:
+def event_subjects(row: Record) -> list[str]:
     """The appointment and the patient of an event."""
     subject = orjson.loads(row["subject"])
     return [subject[name] for name in ("appointmentId", "patientId") if name in subject]
 
 
-async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Any]:
+async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Record]:
     """The oldest events with a higher id. An event that commits late may appear below ids seen before."""
     async with database.transaction(practice_id) as connection:
-        rows: list[Any] = await connection.fetch(_AFTER, practice_id, event_id, most)
-    return rows
+        return await connection.fetch(_AFTER, practice_id, event_id, most)
 
 
 async def count_events(database: Database, practice_id: int) -> int:
@@ -59,8 +64,8 @@ async def count_events(database: Database, practice_id: int) -> int:
     return count
 
 
-async def newest_events(database: Database, practice_id: int, most: int) -> list[Any]:
+async def newest_events(database: Database, practice_id: int, most: int) -> list[Record]:
     """The newest events, oldest first."""
     async with database.transaction(practice_id) as connection:
-        rows: list[Any] = await connection.fetch(_NEWEST, practice_id, most)
+        rows = await connection.fetch(_NEWEST, practice_id, most)
     return rows[::-1]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import SCHEMA, session_settings
 from frontdesk.store.migrate import Release, migrate, read_state, this_release
 
@@ -109,7 +110,7 @@ def release_of(content: Content) -> Release:
     return Release(this_release().version, tuple(m for m in this_release().migrations if m.key in given), ())
 
 
-async def _fill(connection: Any, name: str, table: TableData, table_file: TableFile) -> None:
+async def _fill(connection: Connection, name: str, table: TableData, table_file: TableFile) -> None:
     try:
         with table_file(name) as source:
             status = await connection.copy_to_table(name, schema_name=SCHEMA, columns=table.columns, source=source)
@@ -119,12 +120,12 @@ async def _fill(connection: Any, name: str, table: TableData, table_file: TableF
         raise BackupError(f"The backup does not hold all rows of {name}.")
 
 
-async def _tables(connection: Any) -> dict[str, tuple[str, ...]]:
+async def _tables(connection: Connection) -> dict[str, tuple[str, ...]]:
     rows = await connection.fetch(_TABLES, SCHEMA, _NOT_COPIED)
     return {row["name"]: tuple(row["columns"]) for row in rows}
 
 
-async def _parents_first(connection: Any, tables: dict[str, tuple[str, ...]]) -> list[str]:
+async def _parents_first(connection: Connection, tables: dict[str, tuple[str, ...]]) -> list[str]:
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tables, ()))
     for row in await connection.fetch(_REFERENCES, SCHEMA):
         order.add(row["child"], row["parent"])

@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.domain.ids import new_appointment_id, new_patient_id
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
@@ -112,7 +113,7 @@ class Records:
         columns = [list(column) for column in zip(*given, strict=True)] or [[], [], []]
         return [(row["kind"], row["reference"], row["local_id"]) for row in await self._fetch(sql, *columns)]
 
-    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+    async def _fetch(self, sql: str, *args: object) -> list[Any]:
         try:
             return await self._database.fetch(sql, self.practice_id, *args)
         except DatabaseUnavailable as error:
@@ -240,7 +241,7 @@ class Records:
         await self._database.write(sql, self.practice_id, write.id, write.holder, _json(list(left)), due)
 
 
-def _record(row: Any) -> KnownRecord:
+def _record(row: Record) -> KnownRecord:
     return from_row(KnownRecord, row, facts=from_row(Facts, row))
 
 

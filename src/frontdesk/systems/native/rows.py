@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Any
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
@@ -15,19 +16,19 @@ from frontdesk.store.rows import camel, from_row
 from frontdesk.systems.port import AppointmentFilter, AppointmentPosition, ListingStart
 
 
-def patient(row: Any) -> Patient:
+def patient(row: Record) -> Patient:
     return from_row(Patient, row, id=row["patient_id"])
 
 
-def appointment(row: Any) -> Appointment:
+def appointment(row: Record) -> Appointment:
     return from_row(Appointment, row, id=row["appointment_id"], of_several=False)
 
 
-def hold(row: Any) -> Hold:
+def hold(row: Record) -> Hold:
     return from_row(Hold, row, id=row["hold_id"])
 
 
-def position(row: Any) -> AppointmentPosition:
+def position(row: Record) -> AppointmentPosition:
     return AppointmentPosition(row["listed_under"], row["appointment_id"], from_row(ListingStart, row))
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from frontdesk.audit.trail import AuditContext
 from frontdesk.domain.appointments import CANCELLABLE, Appointment
+from frontdesk.store.connection import Connection
 from frontdesk.systems.changes import ChangeStatus
 from frontdesk.systems.native import rows
 from frontdesk.systems.native.changes import as_json
@@ -18,14 +18,14 @@ _LOCK = (
 _COMMIT = "SELECT outcome FROM commit_write($1, $2, $3, $4, 'cancel_appointment', $5, $6, NULL, false, NULL, $6)"
 
 
-async def upcoming_appointments(connection: Any, practice_id: int, now: datetime) -> list[Appointment]:
+async def upcoming_appointments(connection: Connection, practice_id: int, now: datetime) -> list[Appointment]:
     """The appointments that patients still expect, by their start."""
     found = await connection.fetch(_UPCOMING, practice_id, now, list(CANCELLABLE))
     return [rows.appointment(row) for row in found]
 
 
 async def cancel_appointments(
-    connection: Any, practice_id: int, appointment_ids: Iterable[str], reason: str, audit: AuditContext
+    connection: Connection, practice_id: int, appointment_ids: Iterable[str], reason: str, audit: AuditContext
 ) -> None:
     """Cancels appointments, with an audit record and an event each, as cancel_appointment does."""
     ids = list(appointment_ids)
