@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 if TYPE_CHECKING:
     from frontdesk.audit.sentences import Action
     from frontdesk.background import Step
+    from frontdesk.console.guard import Page
+    from frontdesk.console.navigation import NavItem
+    from frontdesk.console.panels import Panel
+    from frontdesk.desk.arrivals import MarkVisits
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
     from frontdesk.settings import Settings
@@ -40,6 +44,11 @@ class Parts:
 
     operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
     actions: "tuple[Action, ...]" = ()  # that audit records name besides operations
+    pages: "tuple[Page, ...]" = ()  # of the console; their templates and texts are in the feature's folder
+    navigation: "Mapping[str, tuple[NavItem, ...]]" = field(default_factory=dict)  # by the title of their group
+    notices: Mapping[str, str] = field(default_factory=dict)  # shown after an action, by the key in the address
+    panels: "tuple[Panel, ...]" = ()  # on the pages of patients and appointments
+    mark_visits: "MarkVisits | None" = None  # what the arrivals board says of a visit
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()
     """What its operations, pages and steps work with; each finds one by its class in `Services`."""
     steps: "Callable[[Core, Services], Iterable[Step]]" = lambda _core, _services: ()  # of the background's work

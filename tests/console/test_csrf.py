@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from frontdesk.console.guard import Page
-from frontdesk.console.routes import PAGES
+from frontdesk.console.routes import pages
 from tests.console.signing_in import TEST_STAFF, csrf_in, session_cookie, signed_in
 from tests.console.walking import address_of
 from tests.support.shared_database import world_of_a_module
@@ -12,7 +12,7 @@ from tests.support.world import World
 
 world = world_of_a_module
 
-POSTS = [page for page in PAGES if page.method == "POST"]
+POSTS = [page for page in pages() if page.method == "POST"]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def test_a_form_of_the_session_is_taken(browser: httpx.AsyncClient, by_hea
 
 async def test_no_page_that_is_only_looked_at_changes_anything() -> None:
     """A GET carries no proof; SameSite=Lax lets other sites' links cause one."""
-    assert {page.method for page in PAGES} == {"GET", "POST"}
+    assert {page.method for page in pages()} == {"GET", "POST"}
 
 
 async def test_the_proof_does_not_tell_the_session(browser: httpx.AsyncClient) -> None:

@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from frontdesk.console import guard
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.navigation import NAV
-from frontdesk.console.routes import PAGES
+from frontdesk.console.navigation import navigation
+from frontdesk.console.routes import pages
 from frontdesk.domain.errors import Problem
 from frontdesk.logs import RequestLabels
 from frontdesk.store.database import DatabaseUnavailable
@@ -21,7 +21,7 @@ from tests.console.walking import address_of
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
 
-STREAMS = {page.path for page in PAGES if page.path.startswith("/live")}  # they go on for as long as somebody listens
+STREAMS = {page.path for page in pages() if page.path.startswith("/live")}  # they go on for as long as somebody listens
 
 # Other pages show 200, or 404 for an id that nobody has. Those that need a parameter in their query get none here.
 OTHER_ANSWERS = {
@@ -78,7 +78,7 @@ def check_headers(answer: httpx.Response) -> None:
 
 async def test_nobody_sees_a_page_without_a_session(world: World) -> None:
     for browser in (world.anonymous(), world.anonymous()):
-        for page in PAGES:
+        for page in pages():
             answer = await ask(browser, page)
             check_headers(answer)
             if page.method == "GET":
@@ -91,7 +91,7 @@ async def test_nobody_sees_a_page_without_a_session(world: World) -> None:
 
 
 async def test_staff_reach_no_page_of_admins(staff: httpx.AsyncClient) -> None:
-    for_admins = [page for page in PAGES if page.role == "admin"]
+    for_admins = [page for page in pages() if page.role == "admin"]
     assert len(for_admins) > 3
     for page in for_admins:
         answer = await ask(staff, page)
@@ -101,7 +101,7 @@ async def test_staff_reach_no_page_of_admins(staff: httpx.AsyncClient) -> None:
 
 
 async def test_the_right_role_gets_every_page(admin: httpx.AsyncClient) -> None:
-    for page in PAGES:
+    for page in pages():
         if page.method == "GET" and page.path not in STREAMS:
             answer = await ask(admin, page)
             expected = OTHER_ANSWERS.get(page.path, 404 if "{" in page.path else 200)
@@ -111,7 +111,7 @@ async def test_the_right_role_gets_every_page(admin: httpx.AsyncClient) -> None:
 
 async def test_every_form_of_every_page_carries_the_sessions_proof(admin: httpx.AsyncClient) -> None:
     forms = 0
-    for page in PAGES:
+    for page in pages():
         if page.method == "GET" and page.path not in STREAMS:
             html = (await ask(admin, page)).text
             for form in re.findall(r"<form\b.*?</form>", html, re.DOTALL):
@@ -123,21 +123,21 @@ async def test_every_form_of_every_page_carries_the_sessions_proof(admin: httpx.
 
 async def test_what_staff_may_not_do_is_not_offered_to_them(staff: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     offered = {"staff": (await staff.get("/console/account")).text, "admin": (await admin.get("/console/account")).text}
-    for _, places in NAV:
+    for _, places in navigation():
         for place in places:
             assert f'href="/console{place.path}"' in offered["admin"]
             assert (f'href="/console{place.path}"' in offered["staff"]) == (place.role == "staff")
 
 
 def test_every_place_of_the_navigation_is_a_page_for_its_role() -> None:
-    roles = {page.path: page.role for page in PAGES if page.method == "GET"}
-    for _, places in NAV:
+    roles = {page.path: page.role for page in pages() if page.method == "GET"}
+    for _, places in navigation():
         for place in places:
             assert roles.get(place.path) == place.role, place.path
 
 
 def test_no_two_pages_share_an_address() -> None:
-    addresses = [(page.method, page.path) for page in PAGES]
+    addresses = [(page.method, page.path) for page in pages()]
     assert len(set(addresses)) == len(addresses)
 
 

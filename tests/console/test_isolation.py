@@ -5,14 +5,14 @@ import re
 import httpx
 import pytest
 
-from frontdesk.console.routes import PAGES
+from frontdesk.console.routes import pages
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.console.walking import NOBODYS, address_of
 from tests.security.two_practices import Side, victim
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
 
-WITH_IDS = [page for page in PAGES if "{" in page.path and "{ending}" not in page.path]
+WITH_IDS = [page for page in pages() if "{" in page.path and "{ending}" not in page.path]
 # What differs from answer to answer for everyone: request ids and fresh keys.
 PASSING = re.compile(r"[0-9a-f]{32}|[A-Za-z0-9_-]{32}")
 
@@ -74,7 +74,7 @@ async def test_no_page_without_an_id_shows_anything_of_another_practice(
     admin: httpx.AsyncClient, theirs: Side, ids: dict[str, str]
 ) -> None:
     """First of all: what the attempts below ask for is in the audit trail of those who asked."""
-    for page in PAGES:
+    for page in pages():
         if page.method == "GET" and "{" not in page.path and not page.path.startswith("/live"):
             answer = await admin.get(address_of(page))
             shown = [mark for mark in (*theirs.marks, *ids.values()) if mark in answer.text]

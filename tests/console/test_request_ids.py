@@ -9,7 +9,7 @@ import pytest
 from frontdesk.access.staff.sessions import LONGEST
 from frontdesk.console.guard import Page
 from frontdesk.console.practice_forms.editor import Editor
-from frontdesk.console.routes import PAGES
+from frontdesk.console.routes import pages
 from tests.assistants.connecting import connected, registered
 from tests.console.desk import records, stored
 from tests.console.filled_forms import form_of
@@ -44,12 +44,12 @@ READS_OF_PATIENTS = {
 # Like that of the booking rules, these forms are applied by Editor.
 OTHER_EDITORS = {
     "/practice/closures/holidays",  # an Editor behind the import of a library
-    *(page.path for page in PAGES if isinstance(getattr(page.handler, "__self__", None), Editor)),
+    *(page.path for page in pages() if isinstance(getattr(page.handler, "__self__", None), Editor)),
 } - {"/practice/rules"}
 EXPORTS = {"/audit/export", "/practice/file.{ending}"}
 RECORDED = [
     page
-    for page in PAGES
+    for page in pages()
     if page.path in READS_OF_PATIENTS | EXPORTS
     or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR | OTHER_EDITORS)
 ]
@@ -72,7 +72,7 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
     if "{patient_id}" in page.path:
         ids["patient_id"] = await patient_id(agent)
     if page.path.endswith("/notes/remove"):
-        insert = "INSERT INTO desk_note VALUES ($1, $2, 'note', NULL, 'other', 'Text', 'op_x', $3) RETURNING 1"
+        insert = "INSERT INTO desk_note VALUES ($1, $2, 'note', NULL, 'other', 'Text', false, 'op_x', $3) RETURNING 1"
         await stored(world, insert, ids["patient_id"], world.clock())
     if "{staff_id}" in page.path:
         ids["staff_id"] = (await staff_member(world, name="Ben")).staff_id

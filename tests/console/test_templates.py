@@ -5,10 +5,11 @@ from importlib.resources import files
 from pathlib import Path
 
 FOLDER = Path(str(files("frontdesk.console")))
-TEMPLATES = sorted((FOLDER / "templates").glob("**/*.html"))
+FEATURES = Path(str(files("frontdesk.features")))
+TEMPLATES = sorted([*FOLDER.glob("templates/**/*.html"), *FEATURES.glob("*/templates/*.html")])
 SCRIPTS = sorted((FOLDER / "static").glob("*.js"))
 STYLES = sorted((FOLDER / "static").glob("*.css"))
-MODULES = sorted(FOLDER.glob("**/*.py"))
+MODULES = sorted([*FOLDER.glob("**/*.py"), *FEATURES.glob("**/*.py")])
 
 FORBIDDEN = {
     "an inline script": re.compile(r"<script(?![^>]*\bsrc=)", re.IGNORECASE),

@@ -12,7 +12,16 @@ from babel.messages.catalog import Catalog, Message
 from jinja2 import Environment, nodes
 
 from frontdesk.console.language import LANGUAGES, SOURCE
-from tests.console.catalogue import CATALOGUES, EXTRACTED_CALLS, EXTRACTED_MODULES, TEMPLATE, collected, read, written
+from tests.console.catalogue import (
+    EXTRACTED_CALLS,
+    EXTRACTED_MODULES,
+    FOLDERS,
+    catalogues_of,
+    collected,
+    read,
+    template_of,
+    written,
+)
 from tests.console.test_templates import FOLDER, MODULES, TEMPLATES
 
 JINJA = re.compile(r"\{#.*?#\}|\{%-?\s*trans\b.*?endtrans\s*-?%\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
@@ -77,7 +86,7 @@ def test_every_text_of_a_template_is_wrapped() -> None:
 
 
 def test_every_sentence_of_a_module_is_in_the_catalogue() -> None:
-    known = {text for message in _current() for text, _ in _pairs(message)}
+    known = {text for catalog in _current().values() for message in catalog for text, _ in _pairs(message)}
     for path in MODULES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         quiet = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
@@ -112,21 +121,27 @@ def _placeholders(tree: ast.AST) -> list[ast.expr]:
 
 
 @cache
-def _current() -> Catalog:
+def _current() -> dict[str, Catalog]:
     return collected()
 
 
-def test_the_catalogue_of_texts_is_current() -> None:
-    template = read(TEMPLATE)
-    template.update(_current(), no_fuzzy_matching=True)
-    assert TEMPLATE.read_text(encoding="utf-8") == written(TEMPLATE, template), "run make catalogue"
+@pytest.mark.parametrize("owner", FOLDERS)
+def test_the_catalogue_of_texts_is_current(owner: str) -> None:
+    path = template_of(owner)
+    template = read(path)
+    template.update(_current()[owner], no_fuzzy_matching=True)
+    assert path.read_text(encoding="utf-8") == written(path, template), "run make catalogue"
 
 
-@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: path.stem)
-def test_a_catalogue_is_complete(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("owner", "path"),
+    [(owner, path) for owner in FOLDERS for path in catalogues_of(owner)],
+    ids=lambda each: each.stem if isinstance(each, Path) else each,
+)
+def test_a_catalogue_is_complete(owner: str, path: Path) -> None:
     catalogue = read(path)
     texts = {_key(message): message for message in catalogue if message.id}
-    assert [key for key in map(_key, _current()) if key[1] and key not in texts] == [], "run make catalogue"
+    assert [key for key in map(_key, _current()[owner]) if key[1] and key not in texts] == [], "run make catalogue"
     for message in texts.values():
         assert not message.fuzzy, message.id
         for source, translation in _pairs(message):
@@ -137,7 +152,7 @@ def test_a_catalogue_is_complete(path: Path) -> None:
 
 
 def test_the_languages_offered_are_those_with_a_catalogue() -> None:
-    assert set(LANGUAGES) == {SOURCE, *(path.stem for path in CATALOGUES)}
+    assert set(LANGUAGES) == {SOURCE, *(path.stem for path in catalogues_of("console"))}
 
 
 def _key(message: Message) -> tuple[str, str]:

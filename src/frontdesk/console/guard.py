@@ -28,12 +28,13 @@ from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import negotiate_language, set_language, use_language
-from frontdesk.console.navigation import NAV, NOTICES, NavItem
+from frontdesk.console.navigation import NavItem, navigation, notices
 from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.times import TimeFormats
 from frontdesk.desk.context import ActionContext, Role
 from frontdesk.desk.desk import Desk, outages_as_problems
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import Services
 from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import MAX_BODY_BYTES
@@ -97,6 +98,11 @@ class ConsoleRequest:
         return self.console.desk
 
     @property
+    def services(self) -> Services:
+        """Of the features."""
+        return self.desk.engine.services
+
+    @property
     def staff(self) -> StaffMember:
         return self.context.staff
 
@@ -146,16 +152,16 @@ class ConsoleRequest:
             "zone": self.zone,
             "nav": _navigation(self.staff, self.page),
             "csrf": self.csrf,
-            "notice": _(NOTICES.get(self.http.query_params.get("notice", ""), "")),
+            "notice": _(notices().get(self.http.query_params.get("notice", ""), "")),
             "idle_seconds": int(self.session.idle.total_seconds()),
             "may_lock": self.session.lock_after_minutes is not None,
             **values,
         }
 
     def redirect(self, path: str, notice: str | None = None) -> Response:
-        """Redirects to a page below /console. `notice` is a key of NOTICES."""
+        """Redirects to a page below /console. `notice` is a key of `notices()`."""
         if notice is not None:
-            assert notice in NOTICES, notice
+            assert notice in notices(), notice
             path += f"{'&' if '?' in path else '?'}notice={notice}"
         return RedirectResponse(PREFIX + path, 303)
 
@@ -294,7 +300,7 @@ def _signed_out(request: Request) -> Response:
 def _navigation(staff: StaffMember, page: Page) -> list[dict[str, Any]]:
     """The places that this role may open; the one that the page belongs to is marked."""
     part = "/" + page.path.split("/")[1]
-    groups = [(label, [place for place in places if staff.may(place.role)]) for label, places in NAV]
+    groups = [(label, [place for place in places if staff.may(place.role)]) for label, places in navigation()]
     return [
         {"label": _(label), "places": [(_shown(place), part == place.path or part in place.covers) for place in places]}
         for label, places in groups

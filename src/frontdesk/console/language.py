@@ -14,7 +14,7 @@ Each text is wrapped as a whole sentence, with placeholders by name:
     {% trans name=staff.name %}Signed in as {{ name }}{% endtrans %}
     {{ place.label|translated }}                                 a text that the template receives, escaped as any value
 
-`make catalogue` collects the texts in `translations`.
+`make catalogue` collects the texts in `translations`, those of a feature in the folder of this name in its own.
 """
 
 import gettext as catalogues
@@ -26,8 +26,10 @@ from contextvars import ContextVar
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
+from pathlib import Path
 from typing import Literal
 
+from frontdesk.feature import features
 from frontdesk.web.negotiation import MAX_ACCEPT_LENGTH
 
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}  # each in its own words
@@ -145,8 +147,15 @@ def _catalogue(chosen: str) -> catalogues.NullTranslations:
     from babel.messages.mofile import write_mo
     from babel.messages.pofile import read_po
 
-    compiled = BytesIO()
-    with files("frontdesk.console").joinpath("translations", f"{chosen}.po").open("rb") as source:
-        write_mo(compiled, read_po(source, locale=chosen))
-    compiled.seek(0)
-    return catalogues.GNUTranslations(compiled)
+    found = catalogues.NullTranslations()
+    for folder in reversed((Path(str(files("frontdesk.console"))), *(feature.folder for feature in features()))):
+        path = folder / "translations" / f"{chosen}.po"
+        if path.is_file():  # a feature may have no texts
+            compiled = BytesIO()
+            with path.open("rb") as source:
+                write_mo(compiled, read_po(source, locale=chosen))
+            compiled.seek(0)
+            catalogue = catalogues.GNUTranslations(compiled)
+            catalogue.add_fallback(found)
+            found = catalogue
+    return found

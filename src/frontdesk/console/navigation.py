@@ -1,8 +1,10 @@
 """The navigation menu, and the notices shown after an action."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from frontdesk.desk.context import Role
+from frontdesk.feature import features
 from frontdesk.texts import N_
 
 HOME = "/calendar"
@@ -17,7 +19,7 @@ class NavItem:
     covers: tuple[str, ...] = ()  # other sections that mark this entry as current
 
 
-NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
+_NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     (
         N_("Front desk"),
         (
@@ -55,7 +57,7 @@ NAV: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
 )
 
 # URLs carry only the key, so that a link cannot make a page show an arbitrary text.
-NOTICES = {
+_NOTICES = {
     "staff_changed": N_("The staff member has been changed."),
     "passkey_added": N_("The passkey has been added."),
     "passkey_removed": N_("The passkey has been removed."),
@@ -81,8 +83,6 @@ NOTICES = {
     "patient_link_ended": N_("The patient's link no longer works."),
     "patient_created": N_("The patient has been added."),
     "patient_changed": N_("The patient's record has been changed."),
-    "note_added": N_("The note has been added."),
-    "note_removed": N_("The note has been removed."),
     "nothing_changed": N_("Nothing was changed."),
     "time_blocked": N_("The time is blocked and can no longer be booked."),
     "time_unblocked": N_("The time is open again."),
@@ -104,3 +104,17 @@ NOTICES = {
     "webhook_paused": N_("Nothing is sent to this endpoint until it is resumed."),
     "webhook_resumed": N_("The endpoint is active again. Waiting events are being sent."),
 }
+
+
+@cache
+def navigation() -> tuple[tuple[str, tuple[NavItem, ...]], ...]:
+    """The groups of the menu, each with the entries of features at its end."""
+    return tuple(
+        (title, (*items, *(item for feature in features() for item in feature.parts.navigation.get(title, ()))))
+        for title, items in _NAVIGATION
+    )
+
+
+@cache
+def notices() -> dict[str, str]:
+    return _NOTICES | {key: text for feature in features() for key, text in feature.parts.notices.items()}

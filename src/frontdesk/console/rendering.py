@@ -16,6 +16,7 @@ from frontdesk.console.calendar.grid import MAX_COLUMNS
 from frontdesk.console.domain_texts import actor_name, rule_names, translated
 from frontdesk.console.language import format_number, gettext, language, months, pgettext, plural_form, weekdays
 from frontdesk.console.times import TimeFormats
+from frontdesk.feature import features
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,10 +41,12 @@ _PIECES_IN_A_STEP = 500  # of a long page: about a millisecond
 
 @cache
 def _templates(formats: TimeFormats) -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # imported with the first page, because it is slow
+    # Imported with the first page, because it is slow.
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader, StrictUndefined
 
+    of_features = PrefixLoader({each.name: FileSystemLoader(each.folder / "templates") for each in features()})
     environment = Environment(
-        loader=PackageLoader("frontdesk.console", "templates"),
+        loader=ChoiceLoader([PackageLoader("frontdesk.console", "templates"), of_features]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,4 +1,6 @@
-"""Routes of the console. Every page is one of PAGES."""
+"""Routes of the console. Every page is one of `pages()`."""
+
+from functools import cache
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -27,7 +29,6 @@ from frontdesk.console.pages import (
     live,
     lock,
     my_appointment,
-    notes,
     overrides,
     passkeys,
     patient_links,
@@ -46,6 +47,7 @@ from frontdesk.console.pages import (
 )
 from frontdesk.console.pages.sign_in import sign_in_routes
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import features
 
 
 async def _home(request: ConsoleRequest) -> Response:
@@ -58,13 +60,18 @@ async def _nothing(_request: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
-    patient_links, notes, blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations,
+    patient_links, blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations,
     connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
     practice_closures, health, webhooks, feeds, audit,
 )  # fmt: skip
-PAGES: tuple[Page, ...] = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
 # Matched last: 404 with a session, the sign-in without one.
 _REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))
+
+
+@cache
+def pages() -> tuple[Page, ...]:
+    of_features = (page for feature in features() for page in feature.parts.pages)
+    return (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES), *of_features)
 
 
 def console_routes(console: Console) -> list[Route]:
@@ -79,6 +86,6 @@ def console_routes(console: Console) -> list[Route]:
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
         *my_appointment.my_appointment_routes(console),
-        *guarded_routes(PAGES, console),
+        *guarded_routes(pages(), console),
         *guarded_routes(_REST, console),
     ]

@@ -10,7 +10,6 @@ from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import OVERRIDES, AppliedOverride, current_overrides, overrides_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor, names_of
-from frontdesk.desk.notes import Note, notes_on
 from frontdesk.domain.appointments import (
     CANCELLABLE,
     CONFIRMABLE,
@@ -70,7 +69,6 @@ class AppointmentView:
     may: frozenset[str]  # operations, and statuses that can be recorded
     undo_without_reason: bool  # the last step was taken just now
     records_attendance: bool
-    notes: Sequence[Note]  # on the appointment and its patient
     override: AppliedOverride | None  # that the appointment stands by now
     link: MadeLink | None  # that the patient was sent
     link_by: Actor | None
@@ -101,7 +99,6 @@ class Appointments:
         known = [booked_by, None if link is None else link.made_by]
         named = {*(row["actor"] for row in rows), *filter(None, known)}
         actors = await actors_of(self.database, context.practice_id, named)
-        notes = await notes_on(self.database, context.practice_id, [found.patient_id])
         overrides = await overrides_of(self.database, context.practice_id, [found.id])
         applied = {each.at: each for each in overrides.get(found.id, ())}
         await context.record("console.appointment", found.id, found.patient_id, read=True)
@@ -129,7 +126,6 @@ class Appointments:
             link=link,
             link_by=None if link is None else actors[link.made_by],
             may_link=patient is not None and found.starts_at > context.now and not may.isdisjoint(BY_LINK),
-            notes=[note for note in notes if note.appointment_id in (None, found.id)],
             override=current_overrides(overrides).get(found.id),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),

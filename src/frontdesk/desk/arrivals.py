@@ -1,6 +1,6 @@
 """The arrivals board: today's appointments by where the patient is, and the steps between."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
@@ -10,12 +10,12 @@ from frontdesk.desk.appointments import Appointments, allowed
 from frontdesk.desk.calendar import CalendarQuery, shown_appointments, shown_locations
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import names_of
-from frontdesk.desk.notes import Note, notes_on
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Location
 from frontdesk.domain.local_time import local_date, minute_of, zone
 from frontdesk.domain.patients import Contact
 from frontdesk.engine.execute import Systems
+from frontdesk.feature import Services, features
 from frontdesk.operations import CALL_IN, RETURN_TO_WAITING
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
@@ -27,6 +27,18 @@ _ATTENDED = """
 SELECT appointment_id, arrived_at, called_at FROM appointment_attendance
 WHERE practice_id = $1 AND appointment_id = ANY ($2)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class VisitMark:
+    """What a feature says of a visit."""
+
+    label: str  # marked for translation
+    text: str
+
+
+# For the appointments of a practice, the marks by appointment id.
+MarkVisits = Callable[[Services, int, Sequence[Appointment]], Awaitable[Mapping[str, Sequence[VisitMark]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,7 @@ class Visit:
     location: str
     steps: Sequence[str]  # that can be taken, the usual one first
     undo: str | None  # the step that takes back the last one
-    notes: Sequence[Note]  # on the appointment and its patient
+    marks: Sequence[VisitMark]
     override: AppliedOverride | None
 
 
@@ -84,7 +96,7 @@ class Arrivals:
         overrides = current_overrides(
             await overrides_of(self.database, context.practice_id, [each.id for each in found])
         )
-        notes = await notes_on(self.database, context.practice_id, sorted(contacts))
+        marks = await self._marks(context, found)
         records_attendance = Capability.RECORD_ATTENDANCE in system.capabilities
         places: dict[Place, list[Visit]] = {place: [] for place in PLACES}
         for each in found:
@@ -103,11 +115,7 @@ class Arrivals:
                     provider=names["provider"],
                     visit_type=names["visit_type"],
                     location=names["location"],
-                    notes=[
-                        note
-                        for note in notes
-                        if note.patient_id == each.patient_id and note.appointment_id in (None, each.id)
-                    ],
+                    marks=marks.get(each.id, []),
                     override=overrides.get(each.id),
                     steps=_steps(place, may) if records_attendance else [],
                     undo=_undo(place, attended=each.id in attended) if records_attendance else None,
@@ -127,6 +135,14 @@ class Arrivals:
             return await self.appointments.record(context, appointment_id, step, key)
         call = context.call(_CALLS[step], {"appointmentId": appointment_id}, key)
         return (await self.appointments.engine.execute(call)).body
+
+    async def _marks(self, context: ActionContext, found: Sequence[Appointment]) -> dict[str, list[VisitMark]]:
+        marks: dict[str, list[VisitMark]] = {}
+        for mark_visits in filter(None, (feature.parts.mark_visits for feature in features())):
+            services = self.appointments.engine.services
+            for appointment_id, said in (await mark_visits(services, context.practice_id, found)).items():
+                marks.setdefault(appointment_id, []).extend(said)
+        return marks
 
     async def _attended(
         self, context: ActionContext, found: Sequence[Appointment]

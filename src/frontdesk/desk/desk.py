@@ -28,7 +28,6 @@ from frontdesk.desk.health import SystemHealth
 from frontdesk.desk.live_updates import LiveCalendars
 from frontdesk.desk.month import Months
 from frontdesk.desk.my_appointments import MyAppointments
-from frontdesk.desk.notes import Notes
 from frontdesk.desk.overrides import Overrides
 from frontdesk.desk.patient_links import PatientLinks
 from frontdesk.desk.patient_reads import PatientReads
@@ -62,7 +61,6 @@ class Desk:
     my_appointments: MyAppointments
     patients: Patients
     patient_reads: PatientReads
-    notes: Notes
     blocks: Blocks
     absences: Absences
     live: LiveCalendars
@@ -115,7 +113,6 @@ def build_desk(
         my_appointments=MyAppointments(database, engine),
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
-        notes=Notes(database),
         blocks=blocks,
         absences=Absences(AbsenceStore(database), engine, blocks),
         live=LiveCalendars(),

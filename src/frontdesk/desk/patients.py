@@ -9,7 +9,6 @@ from datetime import date, datetime
 
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import names_of
-from frontdesk.desk.notes import Note, notes_on
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import DateFormat, Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -86,7 +85,6 @@ class PatientView:
     past: Sequence[PatientAppointment]  # and cancelled ones, newest first
     whole: bool  # False: there are older ones
     supports: frozenset[str]
-    notes: Sequence[Note]  # on the patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,6 @@ class Patients:
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
         directory = await system.directory()
-        notes = await notes_on(self.database, context.practice_id, [patient.id])
         await context.record("console.patient", patient.id, read=True)
         upcoming: list[PatientAppointment] = []
         past: deque[PatientAppointment] = deque(maxlen=_MAX_PAST)
@@ -139,14 +136,7 @@ class Patients:
             else:
                 whole = whole and len(past) < _MAX_PAST
                 past.append(_shown(appointment, directory))
-        return PatientView(
-            patient,
-            upcoming,
-            [*reversed(past)],
-            whole,
-            supported(system.capabilities),
-            [note for note in notes if note.appointment_id is None],
-        )
+        return PatientView(patient, upcoming, [*reversed(past)], whole, supported(system.capabilities))
 
 
 async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncIterator[Appointment]:

@@ -64,6 +64,15 @@ async def test_notes_are_added_once_shown_with_their_author_and_removed(
     assert (await staff.post(f"/console/patients/{ada}/notes/remove", data={"note": found[1]})).status_code == 404
 
 
+async def test_the_page_of_an_appointment_shows_no_note_on_another_one(
+    staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    booked, other = await book(agent), await book(agent)
+    await staff.post(f"/console/appointments/{other}/notes", data={**NOTE, "about": "appointment"})
+    assert len(notes((await staff.get(f"/console/appointments/{other}")).text)) == 1
+    assert notes((await staff.get(f"/console/appointments/{booked}")).text) == []
+
+
 async def test_the_arrivals_board_shows_the_notes_of_its_patients(
     world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:
@@ -217,12 +226,11 @@ async def test_a_client_that_knows_no_patient_reads_no_notes(world: World, agent
     assert (await careful.get(f"/api/patients/{ada}/notes")).json() == {"items": []}
 
 
-def test_only_the_console_and_one_operation_read_the_table_of_notes() -> None:
+def test_one_module_alone_reads_the_table_of_notes() -> None:
     source = Path(frontdesk.__file__).parent
     naming = {
         path.relative_to(source).as_posix()
         for path in [*source.rglob("*.py"), *source.rglob("*.sql")]
         if "desk_note" in path.read_text(encoding="utf-8")
     }
-    made, removed_with_the_practice = "store/migrations/012_notes.sql", "store/functions/removal.sql"
-    assert naming == {made, removed_with_the_practice, "desk/notes.py", "features/notes/shared.py"}
+    assert naming == {"features/notes/migrations/001_notes.sql", "features/notes/notes.py"}

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from frontdesk.console.audit_sentences import operation_title
-from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
 from frontdesk.console.pages.slot_choice import slot_choice
-from frontdesk.desk.notes import KINDS
+from frontdesk.console.panels import About, panels_on
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 
@@ -46,10 +46,9 @@ AGREED = {
 }
 
 
-async def appointment_page(
-    request: ConsoleRequest, refused: Problem | None = None, reason: str = "", note: Form = NOTHING_SENT
-) -> Response:
+async def appointment_page(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
+    about = About(view.appointment.patient_id, view.appointment.id, ZoneInfo(view.zone))
     return request.render(
         "appointment.html",
         title=_("Appointment"),
@@ -58,9 +57,8 @@ async def appointment_page(
         appointment=view.appointment,
         refused=refused,
         reason=reason,
-        note=note,
         record_text=record_text,
-        note_kinds=KINDS,
+        panels=await panels_on(request, about),
         agreed={proof: _(text) for proof, text in AGREED.items()},
     )
 

@@ -10,7 +10,6 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import compressed
 from frontdesk.console.tags import tag_of
 from frontdesk.desk.arrivals import PLACES, Board
-from frontdesk.desk.notes import KINDS
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 
@@ -89,7 +88,6 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
     return {
         "board": board,
         "tag": tag_of(board),
-        "note_kinds": KINDS,
         "lists": _address("/arrivals/board", asked),
         "location_id": location_id or "",
         "provider_id": providers[0] if providers else "",

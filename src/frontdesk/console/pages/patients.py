@@ -4,11 +4,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import NOTHING_SENT, Form, labelled_faults
+from frontdesk.console.forms import Form, labelled_faults
 from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import next_step_query
-from frontdesk.desk.notes import KINDS
+from frontdesk.console.panels import About, panels_on
 from frontdesk.desk.patients import PatientHits
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
@@ -95,7 +95,7 @@ async def _search_page(
     )
 
 
-async def patient_page(request: ConsoleRequest, refused: Problem | None = None, note: Form = NOTHING_SENT) -> Response:
+async def patient_page(request: ConsoleRequest, refused: Problem | None = None) -> Response:
     view = await request.desk.patients.read(request.context, request.param("patient_id"))
     return request.render(
         "patient.html",
@@ -104,8 +104,7 @@ async def patient_page(request: ConsoleRequest, refused: Problem | None = None, 
         refused=refused,
         view=view,
         patient=view.patient,
-        note=note,
-        note_kinds=KINDS,
+        panels=await panels_on(request, About(view.patient.id, None, request.zone)),
     )
 
 

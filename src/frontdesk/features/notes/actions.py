@@ -1,14 +1,12 @@
 from frontdesk.audit.sentences import Action, AuditSentence
 
-ACTIONS = (
-    Action(
-        "console.add_note",
-        "Add a note",
-        AuditSentence("%(actor)s added a note", "%(actor)s added a note about %(names)s"),
-    ),
-    Action(
-        "console.remove_note",
-        "Remove a note",
-        AuditSentence("%(actor)s removed a note", "%(actor)s removed a note about %(names)s"),
-    ),
+ADD = Action(
+    "console.add_note",
+    "Add a note",
+    AuditSentence("%(actor)s added a note", "%(actor)s added a note about %(names)s"),
+)
+REMOVE = Action(
+    "console.remove_note",
+    "Remove a note",
+    AuditSentence("%(actor)s removed a note", "%(actor)s removed a note about %(names)s"),
 )

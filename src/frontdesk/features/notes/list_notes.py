@@ -2,8 +2,7 @@ from typing import Any
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.local_time import iso_utc
-from frontdesk.domain.notes import NoteKind
-from frontdesk.features.notes.shared import SharedNotes
+from frontdesk.features.notes.notes import NoteKind, Notes
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, PatientId
 from frontdesk.operations._lookups import existing_patient
@@ -33,7 +32,7 @@ async def run(context: Context, given: Request) -> dict[str, Any]:
     who has not been identified with match_patient."""
     patient = await existing_patient(context, given.patient_id)
     items = []
-    for note in await context.services[SharedNotes].on_patient(context.caller.practice_id, patient.id):
+    for note in await context.services[Notes].for_agents(context.caller.practice_id, patient.id):
         about = {} if note.appointment_id is None else {"appointmentId": note.appointment_id}
         items.append({"kind": note.kind, "text": note.text, **about, "writtenAt": iso_utc(note.written_at)})
     return {"items": items}
