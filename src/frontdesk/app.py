@@ -171,7 +171,7 @@ def build_service(
         stored = await directories.at(caller.practice_id, caller.directory_version)
         if stored.directory.practice.scheduling_system["kind"] == "fhir":
             return await fhir.system(caller.practice_id, stored)
-        return NativeSystem(calendar, caller.practice_id, caller.directory_version, current)
+        return NativeSystem(calendar, caller.practice_id, caller.directory_version, current).parts
 
     @lru_cache(maxsize=10_000)
     def keys_in_state(practice_id: int, _state: int) -> tuple[SlotIds, Cursors]:

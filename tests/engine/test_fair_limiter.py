@@ -227,9 +227,7 @@ async def test_calls_of_a_remote_system_take_no_turn(world: World) -> None:
     full = FairLimiter(at_once=0, per_practice=0)
 
     async def remote(who: Caller, *_: Any) -> Any:
-        system = await engine.systems(who)
-        system.remote = True
-        return system
+        return replace(await engine.systems(who), remote=True)
 
     service = replace(world.service, engine=replace(engine, systems=remote, limiter=full, search_limiter=full))
     transport = httpx.ASGITransport(app=build_app(service))

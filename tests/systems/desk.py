@@ -40,7 +40,9 @@ class Desk:
         return self.world.clock.now
 
     async def open_starts(self, service: tuple[int, int] = FOLLOW_UP, **wanted: Any) -> list[int]:
-        found = await (await self.system()).find_slots(query(service, **wanted), self.now, most=200, after=None)
+        found = await (await self.system()).calendar.find_slots(
+            query(service, **wanted), self.now, most=200, after=None
+        )
         return [start for slots in found.by_provider for start in slots.starts]
 
     async def person(self, first: str = "Ada") -> Patient:
@@ -50,7 +52,7 @@ class Desk:
             "José": ("Nunez OBrien", "0177", date(1990, 2, 28)),
             "Alan": ("Turing", "0123", date(1990, 6, 23)),
         }[first]
-        [found] = await (await self.system()).match_patients(first, last, phone, dob)
+        [found] = await (await self.system()).matching.match_patients(first, last, phone, dob)
         return found
 
     def record(self, intent: Intent | None = None) -> WriteRecord:
@@ -63,10 +65,10 @@ class Desk:
         """Judges and performs, as a call does."""
         system = await self.system()
         slot = ref(start, service)
-        checked = await system.check_booking(slot, patient.id, self.now, None)
+        checked = await system.bookings.check_booking(slot, patient.id, self.now, None)
         assert checked is not None
         change = Book(checked.slot.version, new_appointment_id(), patient.id, booking_of(slot, checked.slot))
-        return with_reason(await system.perform(change, self.record(intent)))
+        return with_reason(await system.changes.perform(change, self.record(intent)))
 
     async def booked(self, patient: Patient, start: int = NINE, service: tuple[int, int] = FOLLOW_UP) -> str:
         outcome = await self.book(patient, start, service)
@@ -77,16 +79,16 @@ class Desk:
 
     async def set_status(self, appointment_id: str, status: str, reason: str | None = None) -> Outcome:
         system = await self.system()
-        assert await system.get_appointment(appointment_id) is not None
+        assert await system.appointments.get_appointment(appointment_id) is not None
         change = ChangeStatus(appointment_id, status, _STATES[status], only_upcoming=False, reason=reason)
-        return await system.perform(change, self.record())
+        return await system.changes.perform(change, self.record())
 
     async def move(self, appointment_id: str, start: int, service: tuple[int, int] = FOLLOW_UP) -> Outcome:
         system = await self.system()
-        moved = await system.get_appointment(appointment_id)
+        moved = await system.appointments.get_appointment(appointment_id)
         assert moved is not None
         slot = ref(start, service)
-        checked = await system.check_booking(slot, moved.patient_id, self.now, moved)
+        checked = await system.bookings.check_booking(slot, moved.patient_id, self.now, moved)
         assert checked is not None
         change = Reschedule(
             checked.slot.version,
@@ -96,7 +98,7 @@ class Desk:
             RESCHEDULABLE,
             booking_of(slot, checked.slot),
         )
-        return await system.perform(change, self.record())
+        return await system.changes.perform(change, self.record())
 
 
 def with_reason(outcome: Outcome) -> Outcome:

@@ -20,8 +20,7 @@ from frontdesk.domain.directory import (
 )
 from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.practices import import_practice
-from frontdesk.systems.native import NativeSystem
-from frontdesk.systems.port import SlotQuery
+from frontdesk.systems.port import SchedulingSystem, SlotQuery
 from tests.domain.open_times import free_lane
 from tests.support.world import World
 
@@ -135,15 +134,13 @@ class NearlyFull:
                         ]
         return sorted(found)
 
-    async def system(self) -> NativeSystem:
+    async def system(self) -> SchedulingSystem:
         version = await self.world.database.fetchval("SELECT version FROM practice WHERE slug = 'full'")
         caller = Caller("client", self.practice_id, "full", frozenset(), "agent", version)
-        system = await self.world.service.engine.systems(caller)
-        assert isinstance(system, NativeSystem)
-        return system
+        return await self.world.service.engine.systems(caller)
 
     async def found(self, query: SlotQuery, most: int, after: Any = None) -> list[tuple[int, int, int]]:
-        found = await (await self.system()).find_slots(query, self.world.clock.now, most=most, after=after)
+        found = await (await self.system()).calendar.find_slots(query, self.world.clock.now, most=most, after=after)
         return [(start, each.provider_id, each.location_id) for each in found.by_provider for start in each.starts]
 
     async def _taken(self, connection: Any, provider_id: int) -> list[Any]:

@@ -16,6 +16,12 @@ async def test_it_says_what_it_is_and_can_do(desk: Desk) -> None:
     system = await desk.system()
     assert system.kind in ("native", "fhir")
     assert {Capability.FIND_SLOTS, Capability.BOOK, Capability.UPDATE_PATIENTS} <= system.capabilities
+    for capability, part in (
+        (Capability.SEARCH_PATIENTS, system.searching),
+        (Capability.OVERRIDE, system.overrides),
+        (Capability.HOLD, system.holds),
+    ):
+        assert (capability in system.capabilities) == (part is not None)
     directory = await system.directory()
     assert [location.name for location in directory.locations.values()] == ["Downtown", "Westside"]
 
@@ -37,19 +43,19 @@ async def test_a_procedure_takes_as_long_as_it_takes(desk: Desk) -> None:
 async def test_search_goes_on_after_a_position(desk: Desk) -> None:
     system = await desk.system()
     starts = await desk.open_starts()
-    found = await system.find_slots(query(), desk.now, most=3, after=(starts[4], 10, 1))
+    found = await system.calendar.find_slots(query(), desk.now, most=3, after=(starts[4], 10, 1))
     assert [start for slots in found.by_provider for start in slots.starts] == starts[5:8]
 
 
 async def test_search_over_everybody_is_ordered_by_start_provider_and_location(desk: Desk) -> None:
     system = await desk.system()
     asked = query(FLU_SHOT, provider_id=None, location_id=None, first=None, last=None)
-    found = await system.find_slots(asked, desk.now, most=50, after=None)
+    found = await system.calendar.find_slots(asked, desk.now, most=50, after=None)
     positions = [(start, each.provider_id, each.location_id) for each in found.by_provider for start in each.starts]
     assert positions == sorted(positions)
     assert len(positions) == 50
     assert positions[:2] == [(NINE, 10, 1), (NINE, 11, 1)]
-    again = await system.find_slots(asked, desk.now, most=200, after=positions[-1])
+    again = await system.calendar.find_slots(asked, desk.now, most=200, after=positions[-1])
     assert all(
         (start, each.provider_id, each.location_id) > positions[-1]
         for each in again.by_provider
@@ -91,8 +97,8 @@ async def test_search_live_read_and_booking_agree(desk: Desk) -> None:
     patient = await desk.person()
     for start in (NINE - 15, NINE, NINE + 5, NINE + 165, NINE + 180):
         offered = start in await desk.open_starts()
-        state = await system.slot_state(ref(start), desk.now)
-        checked = await system.check_booking(ref(start), patient.id, desk.now, None)
+        state = await system.calendar.slot_state(ref(start), desk.now)
+        checked = await system.bookings.check_booking(ref(start), patient.id, desk.now, None)
         assert state is not None
         assert checked is not None
         assert state.available == checked.slot.available == offered
@@ -101,9 +107,9 @@ async def test_search_live_read_and_booking_agree(desk: Desk) -> None:
 async def test_a_slot_of_something_that_does_not_exist_is_none(desk: Desk) -> None:
     system = await desk.system()
     for slot in (ref(NINE, provider=99), ref(NINE, location=9), replace(ref(NINE), procedure_id=100)):
-        assert await system.slot_state(slot, desk.now) is None
-        assert await system.check_booking(slot, "pat_x", desk.now, None) is None
+        assert await system.calendar.slot_state(slot, desk.now) is None
+        assert await system.bookings.check_booking(slot, "pat_x", desk.now, None) is None
     changed = replace(ref(NINE), duration_minutes=30)
-    state = await system.slot_state(changed, desk.now)
+    state = await system.calendar.slot_state(changed, desk.now)
     assert state is not None
     assert not state.available

@@ -24,7 +24,7 @@ async def test_a_write_with_an_intent_executes_once(desk: Desk) -> None:
     assert other.kind == "mismatch"
     token = Intent(b"nobody's", b"f", is_key=False)
     assert (await desk.book(ada, NINE + 60, intent=token)).kind == "unrecognized"
-    page = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=None)
+    page = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=9, after=None)
     assert len(page.appointments) == 1
 
 
@@ -38,22 +38,22 @@ async def test_a_refused_write_leaves_its_intent_usable(desk: Desk) -> None:
 
 async def test_a_write_judged_by_an_old_directory_is_stale(desk: Desk) -> None:
     ada, system = await desk.person(), await desk.system()
-    checked = await system.check_booking(ref(NINE), ada.id, desk.now, None)
+    checked = await system.bookings.check_booking(ref(NINE), ada.id, desk.now, None)
     assert checked is not None
     change = Book(checked.slot.version - 1, new_appointment_id(), ada.id, booking_of(ref(NINE), checked.slot))
-    outcome = await system.perform(change, desk.record())
+    outcome = await system.changes.perform(change, desk.record())
     assert outcome.kind == "stale"
     assert NINE in await desk.open_starts()
 
 
 async def test_a_status_is_not_recorded_of_an_appointment_that_was_moved_meanwhile(desk: Desk) -> None:
     appointment_id, system = await desk.booked(await desk.person()), await desk.system()
-    read = await system.get_appointment(appointment_id)
+    read = await system.appointments.get_appointment(appointment_id)
     assert read is not None
     assert (await desk.move(appointment_id, NINE + 60)).kind == "executed"
     change = ChangeStatus(appointment_id, "arrived", ("booked",), only_upcoming=False, starts_at=read.starts_at)
-    assert (await system.perform(change, desk.record())).kind == "stale"
-    moved = await (await desk.system()).get_appointment(appointment_id)
+    assert (await system.changes.perform(change, desk.record())).kind == "stale"
+    moved = await (await desk.system()).appointments.get_appointment(appointment_id)
     assert moved is not None
     assert moved.status == "booked"
 
@@ -65,7 +65,7 @@ async def test_a_refused_write_is_on_record_under_those_who_exist(desk: Desk) ->
     # What the native system only saw is recorded by the engine.
     expected = [] if refused.seen is not None else [("slot_unavailable", [alan.id])]
     ada = PatientDetails("Ada", "Lovelace", date(1985, 12, 10), "5550100199", None)
-    await (await desk.system()).perform(CreatePatient(new_patient_id(), ada), desk.record())
+    await (await desk.system()).changes.perform(CreatePatient(new_patient_id(), ada), desk.record())
     async with desk.world.database.transaction(desk.practice_id) as connection:
         records = await connection.fetch("SELECT outcome, subject_ids FROM audit_record ORDER BY record_id")
     assert [tuple(row) for row in records[1:]] == [*expected, ("conflict", [])]

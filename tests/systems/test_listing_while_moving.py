@@ -24,7 +24,9 @@ async def test_an_appointment_that_existed_throughout_is_listed_exactly_once(des
     for wanted in (AppointmentFilter(), AppointmentFilter(provider_id=10, first=MONDAY)) * 3:
         existed, listed, after = set(everything), list[str](), None
         while True:
-            page = await (await desk.system()).list_appointments(wanted, limit=choose.randint(1, 3), after=after)
+            page = await (await desk.system()).appointments.list_appointments(
+                wanted, limit=choose.randint(1, 3), after=after
+            )
             listed += [each.id for each in page.appointments]
             if (after := page.last) is None:
                 break
@@ -45,18 +47,18 @@ async def test_moves_bookings_and_cancellations_between_two_pages(desk: Desk) ->
     ada, alan = await desk.person("Ada"), await desk.person("Alan")
     a, b, c, d = [await desk.booked(ada, NINE + 45 * number) for number in range(4)]
     system = await desk.system()
-    first = await system.list_appointments(AppointmentFilter(), limit=2, after=None)
+    first = await system.appointments.list_appointments(AppointmentFilter(), limit=2, after=None)
     assert [each.id for each in first.appointments] == [a, b]
     assert (await desk.move(a, NINE + DAY)).kind == "executed"  # listed, and now behind the position
     assert (await desk.move(d, NINE)).kind == "executed"  # not listed, and now before it
     assert (await desk.move(d, NINE + 15)).kind == "executed"
     assert (await desk.set_status(c, "cancelled")).kind == "executed"
     new = await desk.booked(alan, NINE + 2 * DAY)
-    middle = await (await desk.system()).list_appointments(AppointmentFilter(), limit=1, after=first.last)
-    rest = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=middle.last)
+    middle = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=1, after=first.last)
+    rest = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=9, after=middle.last)
     assert [each.id for each in (*middle.appointments, *rest.appointments)] == [c, d, new]
     assert rest.appointments[0].starts_at.minute == 15, "as it is now, in the place where it was"
-    fresh = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=None)
+    fresh = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=9, after=None)
     assert [each.id for each in fresh.appointments] == [d, b, c, a, new], "a new listing has the new order"
 
 
@@ -74,7 +76,7 @@ async def test_a_move_that_commits_after_the_first_page_began_earlier(desk: Desk
             desk.practice_id, c, _moment(NINE - 60), _moment(NINE - 45),
         )  # fmt: skip
         await desk.world.database.fetchval("SELECT pg_current_xact_id()")  # a later transaction, committed before it
-        first = await (await desk.system()).list_appointments(AppointmentFilter(), limit=2, after=None)
-    rest = await (await desk.system()).list_appointments(AppointmentFilter(), limit=9, after=first.last)
+        first = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=2, after=None)
+    rest = await (await desk.system()).appointments.list_appointments(AppointmentFilter(), limit=9, after=first.last)
     assert [each.id for each in first.appointments] == [a, b]
     assert [each.id for each in rest.appointments] == [c]

@@ -25,12 +25,12 @@ def desk(world: World) -> Desk:
 
 async def override(desk: Desk, patient: Patient, start: int = NINE, *rules: str, key: str | None = None) -> Outcome:
     system, slot = await desk.system(), ref(start)
-    checked = await system.check_booking(slot, patient.id, desk.now)
+    checked = await system.bookings.check_booking(slot, patient.id, desk.now)
     assert checked is not None
     booking = booking_of(slot, checked.slot)
     given = Override(rules or ("full",), "Emergency")
     change = Book(checked.slot.version, new_appointment_id(), patient.id, booking, override=given)
-    return with_reason(await system.perform(change, desk.record(None if key is None else intent(key))))
+    return with_reason(await system.changes.perform(change, desk.record(None if key is None else intent(key))))
 
 
 async def lanes(desk: Desk) -> list[int]:
@@ -49,21 +49,21 @@ async def applied(desk: Desk) -> list[tuple[list[str], str, bool]]:
 
 async def restore(desk: Desk, appointment_id: str) -> str:
     change = ChangeStatus(appointment_id, "booked", ("cancelled",), only_upcoming=False)
-    return (await (await desk.system()).perform(change, desk.record())).kind
+    return (await (await desk.system()).changes.perform(change, desk.record())).kind
 
 
 async def move(desk: Desk, appointment_id: str, start: int, *rules: str) -> str:
     system, slot = await desk.system(), ref(start)
-    found = await system.get_appointment(appointment_id)
+    found = await system.appointments.get_appointment(appointment_id)
     assert found is not None
-    checked = await system.check_booking(slot, found.patient_id, desk.now, found)
+    checked = await system.bookings.check_booking(slot, found.patient_id, desk.now, found)
     assert checked is not None
     booking = booking_of(slot, checked.slot)
     given = Override(rules, "Again") if rules else None
     change = Reschedule(
         checked.slot.version, found.id, found.patient_id, 10, ("booked", "confirmed"), booking, override=given
     )
-    return (await system.perform(change, desk.record())).kind
+    return (await system.changes.perform(change, desk.record())).kind
 
 
 async def test_overrides_and_a_booking_of_one_time_at_once_get_a_lane_each(desk: Desk) -> None:

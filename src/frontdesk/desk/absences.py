@@ -91,7 +91,9 @@ class Absences:
         if absence.ended_at is None:
             entries |= {each.id: entry_of(each) for each in there.values() if each.id not in entries}
         directory = await system.directory()  # reading may have loaded a newer one
-        contacts = await system.contacts(list({each.patient_id for each in entries.values()})) if entries else {}
+        contacts = (
+            await system.patients.contacts(list({each.patient_id for each in entries.values()})) if entries else {}
+        )
         callers = {each.called_by for each in entries.values() if each.called_by is not None}
         actors = await actors_of(self.store.database, context.practice_id, {*callers, absence.started_by})
         times = ProposedTimes(system, self.engine.slot_ids(context.practice_id), directory, context.now, absence.block)
@@ -169,11 +171,11 @@ class Absences:
     ) -> None:
         """Executes one choice, unless the calendar shows that it was executed before or is out of date."""
         wanted = place_wanted(absence, entry, self.engine.slot_ids(context.practice_id))
-        appointment, fault = await system.get_appointment(entry.appointment_id), None
+        appointment, fault = await system.appointments.get_appointment(entry.appointment_id), None
         given_up = absence.ended_at is not None and entry.choice != "back"
         if appointment is not None and place_of(appointment) != wanted and not given_up:
             fault = await self._attempt(context, system, absence, entry, appointment)
-            appointment = await system.get_appointment(entry.appointment_id)
+            appointment = await system.appointments.get_appointment(entry.appointment_id)
         after: Choice | None = None
         outcome = entry.outcome
         if appointment is None:
@@ -276,7 +278,7 @@ async def _there(
     found = {each.id: each for each in await appointments_in(system, await system.directory(), absence.block)}
     there = {each.id: each for each in found.values() if each.id in entries or each.status in _LIVE}
     for appointment_id in sorted(entries.keys() - found.keys()):
-        appointment = await system.get_appointment(appointment_id)
+        appointment = await system.appointments.get_appointment(appointment_id)
         if appointment is not None:
             there[appointment_id] = appointment
     return there

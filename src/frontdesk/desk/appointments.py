@@ -82,10 +82,12 @@ class Appointments:
 
     async def read(self, context: ActionContext, appointment_id: str) -> AppointmentView:
         system = await self.engine.systems(context.staff.caller())
-        found = await system.get_appointment(appointment_id) if APPOINTMENT_ID.match(appointment_id) else None
+        found = (
+            await system.appointments.get_appointment(appointment_id) if APPOINTMENT_ID.match(appointment_id) else None
+        )
         if found is None:
             raise Problem("not_found", "There is no such appointment.")
-        patient = await system.get_patient(found.patient_id)
+        patient = await system.patients.get_patient(found.patient_id)
         directory = await system.directory()
         rows = await self.database.fetch(_HISTORY, context.practice_id, [found.id])
         async with self.database.transaction(context.practice_id) as connection:

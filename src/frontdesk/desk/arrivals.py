@@ -91,7 +91,7 @@ class Arrivals:
         day = local_date(minute_of(context.now), time_zone)
         found, whole = await shown_appointments(system, CalendarQuery(providers=providers), locations, [day])
         directory = await system.directory()  # reading may have loaded a newer one
-        contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
+        contacts = await system.patients.contacts(list({each.patient_id for each in found})) if found else {}
         attended = await self._attended(context, found)
         overrides = current_overrides(
             await overrides_of(self.database, context.practice_id, [each.id for each in found])

@@ -152,7 +152,7 @@ class AuditRecords:
         if not wanted:
             return {}
         try:
-            contacts = await (await self.systems(context.staff.caller())).contacts(wanted)
+            contacts = await (await self.systems(context.staff.caller())).patients.contacts(wanted)
         except SystemUnavailable:
             return {}  # the trail is shown with ids
         return {each: f"{contact.first_name} {contact.last_name}" for each, contact in contacts.items()}

@@ -95,7 +95,7 @@ class Blocks:
         self._check_place(directory, block)
         found = [each for each in await appointments_in(system, directory, block) if each.status in CANCELLABLE]
         listed = found[:_MAX_LISTED]
-        contacts = await system.contacts([each.patient_id for each in listed]) if listed else {}
+        contacts = await system.patients.contacts([each.patient_id for each in listed]) if listed else {}
         if contacts:
             await context.record("console.blocked_appointments", *sorted(contacts), read=True)
         first = [

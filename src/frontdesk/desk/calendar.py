@@ -93,14 +93,16 @@ class Calendar:
         """Changes with all that `read` finds, except the names of staff and clients. None if the scheduling system
         would have to read the appointments."""
         system = await self.systems(context.staff.caller())
+        if system.own_calendar is None:
+            return None
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
         today = local_date(minute_of(context.now), locations[0].time_zone)
         days = _days(query, today)
-        checksum = await system.calendar_checksum(_wanted(directory, query, locations, days), context.now)
-        if checksum is None or system.versions is None:
+        checksum = await system.own_calendar.calendar_checksum(_wanted(directory, query, locations, days), context.now)
+        if system.calendar.versions is None:
             return None
-        return checksum, system.versions.directory, days, today
+        return checksum, system.calendar.versions.directory, days, today
 
     async def read(
         self,
@@ -127,7 +129,7 @@ class Calendar:
         found, whole = await shown_appointments(system, query, locations, days)
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
-        contacts = await system.contacts(list({each.patient_id for each in found})) if found else {}
+        contacts = await system.patients.contacts(list({each.patient_id for each in found})) if found else {}
         holds = await _holds(system, query, locations, days, context.now) if with_holds else []
         bookers = {each.booked_by for each in found if each.booked_by} | {each.client_id for each in holds}
         overrides = await overrides_of(self.database, context.practice_id, [each.id for each in found])
@@ -227,13 +229,13 @@ def _begin(locations: Sequence[Location], days: Sequence[date]) -> datetime:
 async def _holds(
     system: SchedulingSystem, query: CalendarQuery, locations: Sequence[Location], days: Sequence[date], now: datetime
 ) -> list[Hold]:
-    if Capability.HOLD not in system.capabilities:
+    if system.holds is None:
         return []
     places, begin = {location.id for location in locations}, _begin(locations, days)
     end = instant_at(local_day_bounds(days[-1], locations[0].time_zone)[1])
     return [
         each
-        for each in await system.list_holds(begin - _longest(await system.directory()), end, now)
+        for each in await system.holds.list_holds(begin - _longest(await system.directory()), end, now)
         if each.location_id in places
         and each.ends_at > begin
         and (not query.providers or each.provider_id in query.providers)

@@ -46,7 +46,7 @@ class MyAppointments:
         if link is None:
             raise Problem("unauthorized")
         system, appointment = await self._appointment(link)
-        patient = await system.get_patient(appointment.patient_id)
+        patient = await system.patients.get_patient(appointment.patient_id)
         is_right = patient is not None and patient.dob == born
         context = self._context(link, request_id)
         outcome = "executed" if is_right else "unauthorized"
@@ -81,7 +81,7 @@ class MyAppointments:
     async def _appointment(self, link: UsedLink) -> tuple[SchedulingSystem, Appointment]:
         """A link ends when its appointment starts, wherever it was moved."""
         system = await self.engine.systems(link.caller())
-        appointment = await system.get_appointment(link.appointment_id)
+        appointment = await system.appointments.get_appointment(link.appointment_id)
         if appointment is None or appointment.starts_at <= self.engine.clock():
             raise Problem("unauthorized")
         return system, appointment

@@ -93,14 +93,15 @@ class Patients:
     systems: Systems
 
     async def searchable(self, context: ActionContext) -> bool:
-        return Capability.SEARCH_PATIENTS in (await self.systems(context.staff.caller())).capabilities
+        return (await self.systems(context.staff.caller())).searching is not None
 
     async def supports(self, context: ActionContext) -> frozenset[str]:
         return supported((await self.systems(context.staff.caller())).capabilities)
 
     async def search(self, context: ActionContext, text: str) -> PatientHits:
         system = await self.systems(context.staff.caller())
-        if Capability.SEARCH_PATIENTS not in system.capabilities:
+        searching = system.searching
+        if searching is None:
             raise Problem(
                 "capability_not_supported", "The practice's own system finds patients by all four fields only."
             )
@@ -111,18 +112,18 @@ class Patients:
         if searches == [PatientSearch()] and number is None:
             message = "search needs part of a name, the last digits of a phone number, a date of birth, or a number"
             raise invalid([FieldError("search", "notBlank", message)])
-        numbered = None if number is None else await system.get_patient(int(number[1]))
+        numbered = None if number is None else await system.patients.get_patient(int(number[1]))
         found = [] if numbered is None else [numbered]
         for search in searches:
             if search != PatientSearch():
-                found += [each for each in await system.search_patients(search, most=SHOWN + 1) if each not in found]
+                found += [each for each in await searching.search_patients(search, most=SHOWN + 1) if each not in found]
         shown = found[:SHOWN]
         await context.record("console.search_patients", *(each.id for each in shown), read=True)
         return PatientHits(shown, len(found) > SHOWN)
 
     async def read(self, context: ActionContext, patient_id: str) -> PatientView:
         system = await self.systems(context.staff.caller())
-        patient = await system.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
+        patient = await system.patients.get_patient(patient_id) if PATIENT_ID.match(patient_id) else None
         if patient is None:
             raise Problem("not_found", "There is no such patient.")
         directory = await system.directory()
@@ -145,7 +146,7 @@ async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncItera
         return
     wanted, page = AppointmentFilter(patient_id=patient_id), AppointmentPage([], None)
     while True:
-        page = await system.list_appointments(wanted, limit=_PAGE, after=page.last)
+        page = await system.appointments.list_appointments(wanted, limit=_PAGE, after=page.last)
         for appointment in page.appointments:
             yield appointment
         if page.last is None:

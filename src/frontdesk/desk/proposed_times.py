@@ -90,7 +90,7 @@ class ProposedTimes:
         """Open times that are nobody's first choice yet, outside the absence, by start."""
         known = self._searched.get((query, most))
         if known is None:
-            found = await self._system.find_slots(query, self._now, most=most, after=None)
+            found = await self._system.calendar.find_slots(query, self._now, most=most, after=None)
             known = sorted(
                 _Free(start, slots.provider_id, slots.location_id, slots.time_zone)
                 for slots in found.by_provider
@@ -114,7 +114,7 @@ class ProposedTimes:
     async def _may_have(self, appointment: Appointment, slot: SlotRef) -> bool:
         if self._system.remote:
             return True
-        checked = await self._system.check_booking(slot, appointment.patient_id, self._now, appointment)
+        checked = await self._system.bookings.check_booking(slot, appointment.patient_id, self._now, appointment)
         return checked is not None and booking_refusal(slot, checked) is None
 
     def _slot(self, appointment: Appointment, procedure: Procedure, free: _Free) -> SlotRef:

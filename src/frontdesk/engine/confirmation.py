@@ -161,7 +161,9 @@ class Writes:
             # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
             named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
             read_back = {**await _patient_name(context, named), **proposal.read_back}
-            outcome = await context.system.challenge(proposal.change, _challenge_record(write, intent, expires_at))
+            outcome = await context.system.changes.challenge(
+                proposal.change, _challenge_record(write, intent, expires_at)
+            )
             if outcome.result is not None:
                 self.audit.seal_soon(context.caller.practice_id)
                 self.on_change(context.caller.practice_id)
@@ -203,7 +205,7 @@ class Writes:
             traceparent=tracing.tracer.headers().get("traceparent"),
         )
         try:
-            outcome = await context.system.perform(proposal.change, record)
+            outcome = await context.system.changes.perform(proposal.change, record)
         finally:
             self.audit.seal_soon(caller.practice_id)
         if outcome.kind == "executed":
@@ -251,7 +253,7 @@ async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str
     """The name that a person hears, to notice that it is the wrong patient; empty if the system does not tell it."""
     if patient_id is None or Capability.READ_PATIENTS not in context.system.capabilities:
         return {}
-    contact = (await context.system.contacts([patient_id])).get(patient_id)
+    contact = (await context.system.patients.contacts([patient_id])).get(patient_id)
     return {} if contact is None else {"firstName": contact.first_name, "lastName": contact.last_name}
 
 

@@ -173,8 +173,8 @@ class Engine:
         else:
             body = await run_operation(operation, context, given)
         answer = Answer(operation.success, orjson.dumps(body))
-        if key is not None and system.versions is not None:
-            self.answers.store(caller, operation, key, answer, system.versions, stamp)
+        if key is not None and system.calendar.versions is not None:
+            self.answers.store(caller, operation, key, answer, system.calendar.versions, stamp)
         return answer
 
     async def admit(self, call: Call) -> Caller:

@@ -74,7 +74,11 @@ async def _move_back(context: Context, given: MoveBackRequest) -> Proposal:
     appointment = await existing_appointment(context, given.appointment_id)
     require_state(appointment, RESCHEDULABLE, context.now, only_upcoming=True)
     slot, patient_id = context.slot_ids.decode(given.slot_id), appointment.patient_id
-    checked = None if slot is None else await context.system.check_booking(slot, patient_id, context.now, appointment)
+    checked = (
+        None
+        if slot is None
+        else await context.system.bookings.check_booking(slot, patient_id, context.now, appointment)
+    )
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
     if slot.start * 60 <= context.now.timestamp():

@@ -12,7 +12,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Booking
-from frontdesk.systems.port import BookingCheck, SlotState
+from frontdesk.systems.port import BookingCheck, SlotState, needed
 
 
 async def bookable(
@@ -25,7 +25,7 @@ async def bookable(
     """The slot and its current state. Raises Problem if the patient cannot have it, or `moved` cannot be moved now."""
     checked = None
     if slot is not None:
-        checked = await context.system.check_booking(slot, patient_id, context.now, moved, hold_id)
+        checked = await context.system.bookings.check_booking(slot, patient_id, context.now, moved, hold_id)
     if slot is None or checked is None:
         raise Problem("not_found", "There is no such slot.")
     if moved is not None and checked.patient_seen is not None:
@@ -81,4 +81,4 @@ async def own_hold(context: Context, hold_id: str) -> Hold | None:
     """A hold of the caller, None once it has ended."""
     if not HOLD_ID.match(hold_id):
         return None
-    return await context.system.find_hold(hold_id, context.caller.client_id, context.now)
+    return await needed(context.system.holds).find_hold(hold_id, context.caller.client_id, context.now)

@@ -49,7 +49,7 @@ async def _existing_hold(context: Context, hold_id: str) -> Hold:
 async def hold_slot(context: Context, given: HoldRequest) -> Proposal:
     """Holds an open slot for the client, so that nobody else books it."""
     slot = context.slot_ids.decode(given.slot_id)
-    state = None if slot is None else await context.system.slot_state(slot, context.now)
+    state = None if slot is None else await context.system.calendar.slot_state(slot, context.now)
     if slot is None or state is None:
         raise Problem("not_found", "There is no such slot.")
     if not state.available:

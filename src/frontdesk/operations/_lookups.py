@@ -24,7 +24,7 @@ def existing_record(records: Mapping[int, R], record_id: int, noun: str) -> R:
 async def existing_patient(context: Context, reference: str | int) -> Patient:
     """Reads a patient by `pat_` id or by the practice's own number. Raises `not_found`."""
     known_form = isinstance(reference, int) or PATIENT_ID.match(reference)
-    patient = await context.system.get_patient(reference) if known_form else None
+    patient = await context.system.patients.get_patient(reference) if known_form else None
     if patient is None:
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(patient.id)
@@ -32,7 +32,11 @@ async def existing_patient(context: Context, reference: str | int) -> Patient:
 
 
 async def existing_appointment(context: Context, appointment_id: str) -> Appointment:
-    found = await context.system.get_appointment(appointment_id) if APPOINTMENT_ID.match(appointment_id) else None
+    found = (
+        await context.system.appointments.get_appointment(appointment_id)
+        if APPOINTMENT_ID.match(appointment_id)
+        else None
+    )
     if found is None:
         raise Problem("not_found", "There is no such appointment.")
     context.subjects.extend((found.id, found.patient_id))

@@ -18,7 +18,7 @@ from frontdesk.operations._operation import Context, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, Record, visit_read_back, visit_times
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Book, Override, Reschedule
-from frontdesk.systems.port import BookingSeen, Capability, OverrideCheck, SchedulingSystem
+from frontdesk.systems.port import BookingSeen, Capability, OverrideCheck, SchedulingSystem, needed
 
 
 class Request(WriteInput):
@@ -44,7 +44,7 @@ async def check_override(
 ) -> tuple[SlotRef, OverrideCheck]:
     """The slot and the rules that booking it would break. Raises Problem if not even staff may book it, or `moved`
     cannot be moved now."""
-    checked = None if slot is None else await system.check_override(slot, patient_id, now, moved)
+    checked = None if slot is None else await needed(system.overrides).check_override(slot, patient_id, now, moved)
     if checked is not None and checked.patient_seen is None:
         raise Problem("not_found", "There is no such patient.")
     if slot is None or checked is None:

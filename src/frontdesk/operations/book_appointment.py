@@ -60,7 +60,8 @@ async def _propose(
     if not PATIENT_ID.match(patient_id):
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(patient_id)
-    state = None if slot is None else await context.system.slot_by_hours(slot, context.now)
+    own = context.system.own_calendar
+    state = None if slot is None or own is None else await own.slot_by_hours(slot, context.now)
     if slot is None or state is None or not state.available:
         slot, state = await bookable(context, slot, patient_id, hold_id=hold_id)
     change = Book(

@@ -23,7 +23,7 @@ async def run(context: Context, given: Request) -> Proposal:
     """Puts a new patient on file. Call it only after match_patient found nobody and the person confirmed the spelling.
     The first call only proposes: read the readBack aloud, and after a clear yes call again with the same arguments plus
     confirmationToken. Then continue with list_visit_types; a new patient needs a visit type for new patients."""
-    same = await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob)
+    same = await context.system.matching.match_patients(given.first_name, given.last_name, given.phone, given.dob)
     if same:
         context.subjects.extend(patient.id for patient in same)
         raise Problem("conflict", PATIENT_EXISTS)

@@ -54,7 +54,7 @@ async def run_at(context: Context, given: TimeRequest) -> dict[str, Any]:
 
 async def _read(context: Context, given: Request) -> tuple[dict[str, Any], SlotState]:
     slot = context.slot_ids.decode(given.slot_id)
-    state = None if slot is None else await context.system.slot_state(slot, context.now)
+    state = None if slot is None else await context.system.calendar.slot_state(slot, context.now)
     if slot is None or state is None:
         raise Problem("not_found", "There is no such slot.")
     body = {

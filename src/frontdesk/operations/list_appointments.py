@@ -73,7 +73,7 @@ async def _page(
     patient = None if given.patient_id is None else await existing_patient(context, given.patient_id)
     filters = given.model_dump(exclude={"patient_id", "limit", "cursor"})
     wanted = AppointmentFilter(patient_id=None if patient is None else patient.id, **filters)
-    page = await context.system.list_appointments(
+    page = await context.system.appointments.list_appointments(
         wanted, limit=given.limit, after=None if after is None else _position(after)
     )
     for appointment in page.appointments:

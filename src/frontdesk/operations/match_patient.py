@@ -47,7 +47,7 @@ async def run_in_full(context: Context, given: Request) -> dict[str, Any]:
 
 
 async def _matching(context: Context, given: Request) -> Sequence[Patient]:
-    found = await context.system.match_patients(given.first_name, given.last_name, given.phone, given.dob)
+    found = await context.system.matching.match_patients(given.first_name, given.last_name, given.phone, given.dob)
     if not found:
         raise Problem("not_found", "No patient matches all four fields.")
     context.subjects.extend(patient.id for patient in found)

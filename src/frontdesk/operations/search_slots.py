@@ -56,7 +56,7 @@ async def run(context: Context, given: Request | WideRequest) -> dict[str, Any]:
     bound = ["search_slots", given.provider_id, given.location_id, given.visit_type_id, given.procedure_id]
     bound += [None if day is None else day.isoformat() for day in (given.first, given.last)]
     after = position(context, bound, given.cursor)
-    found = await context.system.find_slots(
+    found = await context.system.calendar.find_slots(
         query, context.now, most=given.limit + 1, after=None if after is None else (after[0], after[1], after[2])
     )
     items, last = slot_items(context, found, given.limit)

@@ -54,7 +54,9 @@ async def run(context: Context, given: Request) -> Proposal:
     change = UpdatePatient(patient.id, before, details)
     # Also if nothing changes: while the client has to wait, a right guess must look like a wrong one.
     if any(getattr(given, name) is not None for name in _MATCHED):
-        same = await context.system.match_patients(details.first_name, details.last_name, details.phone, details.dob)
+        same = await context.system.matching.match_patients(
+            details.first_name, details.last_name, details.phone, details.dob
+        )
         others = [other.id for other in same if other.id != patient.id]
         if others and change.affects_matching:
             context.subjects.extend(others)

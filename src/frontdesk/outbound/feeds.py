@@ -159,7 +159,7 @@ class CalendarFeeds:
         now = self.clock()
         appointments = await _appointments(system, row["provider_id"], directory, now)
         patients = list(dict.fromkeys(appointment.patient_id for appointment in appointments))
-        people = await system.contacts(patients) if row["with_names"] else {}
+        people = await system.patients.contacts(patients) if row["with_names"] else {}
         names = {patient_id: contact.name for patient_id, contact in people.items()}
         entry = AuditEntry(practice_id, now, row["feed_id"], "read_calendar_feed", "executed", list(names), request_id)
         async with self.database.transaction(practice_id) as connection:

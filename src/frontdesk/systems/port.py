@@ -1,15 +1,16 @@
-"""The port that every scheduling system implements."""
+"""The port that every scheduling system implements, in parts: not every system has all of them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from frontdesk.domain.appointments import CANCELLABLE, Appointment
 from frontdesk.domain.booking_rules import BrokenRule
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
@@ -249,19 +250,10 @@ class Versions(NamedTuple):
     calendars: Mapping[int, int] | None = None  # changes of the providers' calendars; None: no appointments were read
 
 
-class SchedulingSystem(Protocol):
-    """One practice's scheduling system. Every method may raise SystemUnavailable."""
-
-    kind: str
-    remote: bool
-    """Whether calls mostly wait for another server, whose connections are limited per practice."""
-    capabilities: frozenset[Capability]
-
+class Calendar(Protocol):
     @property
     def versions(self) -> Versions | None:
         """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
-
-    async def directory(self) -> Directory: ...
 
     async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
         """The earliest open slots, at most `most` in all, after a position (start, provider, location)."""
@@ -271,6 +263,52 @@ class SchedulingSystem(Protocol):
         """Reads a slot. None if the practice does not have what the slot id names."""
         ...
 
+
+class OwnCalendar(Protocol):
+    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
+        """The slot whether it is taken or not. None if the practice does not have it."""
+        ...
+
+    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int:
+        """Changes with the appointments and holds of a provider, a location and some dates, and with their patients'
+        contacts."""
+        ...
+
+
+class PatientMatching(Protocol):
+    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
+
+
+class PatientSearching(Protocol):
+    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
+        """Finds patients by fragments, in order of last name, first name and number."""
+        ...
+
+
+class Patients(Protocol):
+    async def get_patient(self, patient: str | int) -> Patient | None:
+        """Reads a patient by `pat_` id or by the practice's own number; None if there is none."""
+        ...
+
+    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
+        """The contacts of patients by id, in a bounded number of queries. Unknown patients are left out."""
+        ...
+
+
+class Appointments(Protocol):
+    async def get_appointment(self, appointment_id: str) -> Appointment | None: ...
+
+    async def list_appointments(
+        self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
+    ) -> AppointmentPage:
+        """Lists a page of appointments, in the order of the starts that they had when the listing began.
+
+        One that is moved between two pages is therefore neither skipped nor repeated.
+        """
+        ...
+
+
+class Bookings(Protocol):
     async def check_booking(
         self,
         slot: SlotRef,
@@ -283,60 +321,27 @@ class SchedulingSystem(Protocol):
         time."""
         ...
 
+
+class Overrides(Protocol):
     async def check_override(
         self, slot: SlotRef, patient_id: str, now: datetime, moved: Appointment | None = None
     ) -> OverrideCheck | None:
         """Like `check_booking`, with the rules that the booking would break. `available` says that the practice still
-        has the visit, the provider and the location, not that the time is open. Only for systems with
-        `Capability.OVERRIDE`."""
+        has the visit, the provider and the location, not that the time is open."""
         ...
 
+
+class Holds(Protocol):
     async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:
-        """A hold of the client, None once it has ended. Only for systems with `Capability.HOLD`, like the next one."""
+        """A hold of the client, None once it has ended."""
         ...
 
     async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:
         """The holds of all clients that start in first <= t < last and have not ended."""
         ...
 
-    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> SlotState | None:
-        """The slot whether it is taken or not. None if the practice does not have it, or the calendar has to be read
-        first."""
-        ...
 
-    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
-
-    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
-        """Finds patients by fragments, in order of last name, first name and number.
-
-        Only for systems with `Capability.SEARCH_PATIENTS`.
-        """
-        ...
-
-    async def get_patient(self, patient: str | int) -> Patient | None:
-        """Reads a patient by `pat_` id or by the practice's own number; None if there is none."""
-        ...
-
-    async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
-        """The contacts of patients by id, in a bounded number of queries. Unknown patients are left out."""
-        ...
-
-    async def list_appointments(
-        self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
-    ) -> AppointmentPage:
-        """Lists a page of appointments, in the order of the starts that they had when the listing began.
-
-        One that is moved between two pages is therefore neither skipped nor repeated.
-        """
-        ...
-
-    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> int | None:
-        """Changes with the appointments and holds of a provider, a location and some dates, and with their patients'
-        contacts. None: the system would have to read them."""
-        ...
-
-    async def get_appointment(self, appointment_id: str) -> Appointment | None: ...
-
+class Changes(Protocol):
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
         """Executes a change exactly once. Raises SystemUnavailable only if nothing was executed."""
         ...
@@ -346,11 +351,42 @@ class SchedulingSystem(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingSystem:
+    """One practice's scheduling system for one call, in parts. Every method may raise SystemUnavailable."""
+
+    kind: str
+    remote: bool
+    """Whether calls mostly wait for another server, whose connections are limited per practice."""
+    capabilities: frozenset[Capability]
+    directory: Callable[[], Awaitable[Directory]]
+    calendar: Calendar
+    matching: PatientMatching
+    patients: Patients
+    appointments: Appointments
+    bookings: Bookings
+    changes: Changes
+    own_calendar: OwnCalendar | None = None  # None: the system has to read slots and appointments to judge by them
+    searching: PatientSearching | None = None
+    overrides: Overrides | None = None
+    holds: Holds | None = None
+
+
+T = TypeVar("T")
+
+
+def needed(part: T | None) -> T:
+    """A part that not every system has."""
+    if part is None:
+        raise Problem("capability_not_supported")
+    return part
+
+
 async def appointment_pages(system: SchedulingSystem, wanted: AppointmentFilter) -> AsyncIterator[list[Appointment]]:
     """Every appointment that matches, page by page in the order of their starts."""
     after: AppointmentPosition | None = None
     while True:
-        page = await system.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
+        page = await system.appointments.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
         yield page.appointments
         if page.last is None:
             return
@@ -368,7 +404,7 @@ async def upcoming_pages(
         opened = await system()
         if Capability.LIST_APPOINTMENTS not in opened.capabilities:
             raise Misconfigured("it does not list appointments")
-        page = await opened.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
+        page = await opened.appointments.list_appointments(wanted, limit=PAGE_OF_APPOINTMENTS, after=after)
         yield [each for each in page.appointments if each.status in CANCELLABLE and each.starts_at > now]
         if page.last is None:
             return

@@ -128,7 +128,7 @@ async def opened_system(
     async def system() -> SchedulingSystem:
         await upstream.ready()
         practice = await upstream.map(stored.version, stored.directory)
-        return FhirSystem(upstream, stored.version, practice, lambda _: None)
+        return FhirSystem(upstream, stored.version, practice, lambda _: None).parts
 
     try:
         yield system

@@ -19,11 +19,10 @@ from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnkno
 from frontdesk.store.directories import DirectoryCache, StoredDirectory
 from frontdesk.systems.fhir.writing.reconciler import Reconciler
 from frontdesk.systems.findings import Condition, ConnectionState
-from frontdesk.systems.port import SystemUnavailable
+from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
 
 if TYPE_CHECKING:
     from frontdesk.systems.fhir.resources.appointments import PracticeMap
-    from frontdesk.systems.fhir.system import FhirSystem
     from frontdesk.systems.fhir.upstream import Upstream
 
 _ADAPTER = "frontdesk.systems.fhir.system"
@@ -50,12 +49,12 @@ class FhirSystems:
         self.requests: Counter[str] = Counter()  # as `RequestSender` counts them
         self.reconciler = Reconciler(database, self._find, clock, on_settled)
 
-    async def system(self, practice_id: int, stored: StoredDirectory) -> "FhirSystem":
+    async def system(self, practice_id: int, stored: StoredDirectory) -> SchedulingSystem:
         """The system for one call."""
         upstream, practice = await self._connect(practice_id, stored)
         from frontdesk.systems.fhir.system import FhirSystem
 
-        return FhirSystem(upstream, stored.version, practice, self.reconciler.schedule)
+        return FhirSystem(upstream, stored.version, practice, self.reconciler.schedule).parts
 
     def condition(self, practice_id: int) -> Condition | None:
         """The connection to the practice's FHIR server; None if this process has not called it yet."""

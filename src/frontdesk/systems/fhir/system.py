@@ -14,7 +14,6 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
-from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
@@ -52,8 +51,7 @@ from frontdesk.systems.port import (
     ChallengeRecord,
     FoundSlots,
     Outcome,
-    OverrideCheck,
-    PatientSearch,
+    SchedulingSystem,
     SlotPosition,
     SlotQuery,
     SlotState,
@@ -68,12 +66,9 @@ _TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another of the sam
 
 
 class FhirSystem:
-    kind = "fhir"
-    remote = True
     versions: Versions | None = None
 
     def __init__(self, upstream: Upstream, version: int, practice: PracticeMap, on_open: Callable[[int], None]) -> None:
-        self.capabilities = upstream.capabilities
         self._upstream = upstream
         self._version = version
         self._practice = practice
@@ -85,6 +80,21 @@ class FhirSystem:
         self._read: dict[str, Resource] = {}  # by our id
         self._patients: dict[str, str] = {}  # patient ids by appointment id
         self._openings: dict[tuple[int, int, int], Opening] = {}  # by provider, location and start
+
+    @property
+    def parts(self) -> SchedulingSystem:
+        return SchedulingSystem(
+            kind="fhir",
+            remote=True,
+            capabilities=self._upstream.capabilities,
+            directory=self.directory,
+            calendar=self,
+            matching=self,
+            patients=self,
+            appointments=self,
+            bookings=self,
+            changes=self,
+        )
 
     async def directory(self) -> Directory:
         return self._practice.directory
@@ -144,29 +154,8 @@ class FhirSystem:
         state = SlotState(available, self._practice.directory, visit_type, procedure, self._version)
         return BookingCheck(state, seen, busy)
 
-    async def check_override(
-        self,
-        slot: SlotRef,  # noqa: ARG002
-        patient_id: str,  # noqa: ARG002
-        now: datetime,  # noqa: ARG002
-        moved: Appointment | None = None,  # noqa: ARG002
-    ) -> OverrideCheck | None:
-        raise Problem("capability_not_supported")
-
-    async def find_hold(self, hold_id: str, client_id: str, now: datetime) -> Hold | None:  # noqa: ARG002
-        raise Problem("capability_not_supported")
-
-    async def list_holds(self, first: datetime, last: datetime, now: datetime) -> list[Hold]:  # noqa: ARG002
-        raise Problem("capability_not_supported")
-
-    async def slot_by_hours(self, slot: SlotRef, now: datetime) -> None:
-        """Only the server knows which slots there are."""
-
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         return await self._reader.patients(await self._reader.matching(first_name, last_name, phone, dob))
-
-    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:  # noqa: ARG002
-        raise Problem("capability_not_supported")
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         found = await self._reader.patient(patient)
@@ -182,9 +171,6 @@ class FhirSystem:
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
     ) -> AppointmentPage:
         return await self._reader.page(wanted, limit, after)
-
-    async def calendar_checksum(self, wanted: AppointmentFilter, now: datetime) -> None:
-        """Only the server knows whether they have changed."""
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self._reader.appointment(appointment_id)

@@ -36,6 +36,7 @@ from frontdesk.systems.port import (
     Outcome,
     OverrideCheck,
     PatientSearch,
+    SchedulingSystem,
     SlotPosition,
     SlotQuery,
     SlotState,
@@ -44,6 +45,7 @@ from frontdesk.systems.port import (
     WriteRecord,
 )
 
+_EVERYTHING = frozenset(Capability)
 _WRITE_ATTEMPTS = 2
 _NOT_BUSY = Busy((), (), ())
 _MAX_SEARCHED = 200  # patients that a search reads before it sorts them
@@ -53,10 +55,6 @@ Timed = TypeVar("Timed", Appointment, Hold)
 
 
 class NativeSystem:
-    kind = "native"
-    remote = False
-    capabilities = frozenset(Capability)
-
     def __init__(
         self, calendar: NativeCalendar, practice_id: int, known_version: int, current: PracticeVersions | None = None
     ) -> None:
@@ -67,6 +65,25 @@ class NativeSystem:
         self._known_version = known_version
         self._slots = NativeSlots(calendar, practice_id, current)
         self.versions: Versions | None = None
+
+    @property
+    def parts(self) -> SchedulingSystem:
+        return SchedulingSystem(
+            kind="native",
+            remote=False,
+            capabilities=_EVERYTHING,
+            directory=self.directory,
+            calendar=self,
+            own_calendar=self,
+            matching=self,
+            searching=self,
+            patients=self,
+            appointments=self,
+            bookings=self,
+            overrides=self,
+            holds=self,
+            changes=self,
+        )
 
     async def directory(self) -> Directory:
         stored = await self._unless_unavailable(self._stored(self._known_version))
