@@ -27,7 +27,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "at": _moment(record.created),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
@@ -45,7 +45,7 @@ class Lines(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
-        self._waiting: deque[str | tuple[float, Callable[..., str], tuple[Any, ...]]] = deque()
+        self._waiting: deque[str | tuple[float, Callable[..., str], tuple[object, ...]]] = deque()
         self._scheduled = False
         self.setFormatter(JsonLines())
 
@@ -56,7 +56,7 @@ class Lines(logging.Handler):
         except Exception:
             self.handleError(record)
 
-    def write_soon(self, worded: Callable[..., str], *about: Any) -> None:
+    def write_soon(self, worded: Callable[..., str], *about: object) -> None:
         """A line that is worded when it is written, from its moment and what it is about. To be called in the event
         loop."""
         self._waiting.append((time.time(), worded, about))
@@ -102,7 +102,7 @@ class RequestLabels:
     method: str
     status: int  # the operation's own status, even if MCP reports it inside an HTTP 200
     code: str | None  # of the problem that was answered
-    fields: dict[str, Any] = field(init=False, repr=False)  # of the log line
+    fields: dict[str, object] = field(init=False, repr=False)  # of the log line
     members: str = field(init=False, repr=False)  # the same fields as JSON
 
     def __post_init__(self) -> None:

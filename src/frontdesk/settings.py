@@ -33,7 +33,7 @@ def _variable(field: str) -> str:
 
 
 def _rule(holds: Callable[[Any], bool], says: str) -> AfterValidator:
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if not holds(value):
             raise ValueError(says)
         return value
@@ -65,13 +65,13 @@ def _has_host(url: str) -> bool:
         return False
 
 
-def _true_or_false(value: Any) -> Any:
+def _true_or_false(value: object) -> object:
     if value not in ("true", "false", True, False):
         raise ValueError("must be true or false")
     return value
 
 
-def _split(value: Any) -> Any:
+def _split(value: object) -> object:
     return tuple(item.strip() for item in value.split(",") if item.strip()) if isinstance(value, str) else value
 
 
@@ -243,7 +243,7 @@ class LoadedSettings(NamedTuple):
     """Where the value of each field comes from."""
 
 
-def load_settings(**options: Any) -> Settings:
+def load_settings(**options: object) -> Settings:
     """Settings from options that are not None, then the environment, then the file that FRONTDESK_CONFIG names."""
     return load_with_sources(**options).settings
 
@@ -267,7 +267,7 @@ def load_with_sources(**options: Any) -> LoadedSettings:
     return LoadedSettings(settings, path, sources)
 
 
-def _source(field: str, options: dict[str, Any], in_file: dict[str, Any]) -> Source:
+def _source(field: str, options: dict[str, object], in_file: dict[str, object]) -> Source:
     if field in options:
         return "option"
     if os.environ.get(_variable(field)):
@@ -303,7 +303,7 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _types(field: str) -> tuple[Any, ...]:
+def _types(field: str) -> tuple[object, ...]:
     annotation = Settings.model_fields[field].annotation
     return getattr(annotation, "__args__", (annotation,))
 
@@ -312,13 +312,13 @@ def _closest(name: str, known: Iterable[str]) -> str:
     return difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _sentence(error: ErrorDetails, in_file: dict[str, Any], path: Path | None) -> str:
+def _sentence(error: ErrorDetails, in_file: dict[str, object], path: Path | None) -> str:
     """Names the variable or the key, and never its value, which may be a secret."""
     match error["type"]:
         case "value_error":

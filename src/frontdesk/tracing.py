@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 Attributes = Mapping[str, str | int]
 
@@ -28,11 +28,11 @@ class Tracer:
 
     records = False
 
-    def request(self, _scope: MutableMapping[str, Any], /) -> AbstractContextManager[Span]:
+    def request(self, _scope: MutableMapping[str, object], /) -> AbstractContextManager[Span]:
         """A span around the answer to an ASGI request, of the trace that its headers name, or of a new one."""
         return _NO_SPAN
 
-    def tool_call(self, _name: str, _meta: Mapping[str, Any], /) -> AbstractContextManager[Span]:
+    def tool_call(self, _name: str, _meta: Mapping[str, object], /) -> AbstractContextManager[Span]:
         """A span around an MCP tool call, below the span that its `_meta` names, or below the current one."""
         return _NO_SPAN
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -111,7 +111,7 @@ class AuditHeads:
                 }
             )
 
-    async def _publish(self, document: dict[str, Any]) -> None:
+    async def _publish(self, document: dict[str, object]) -> None:
         _log.info("audit head", extra=document)
         if self._file is not None:
             await asyncio.to_thread(_append, self._file, orjson.dumps(document) + b"\n")

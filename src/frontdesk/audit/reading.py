@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import asyncpg
 from asyncpg import Record
@@ -125,7 +124,7 @@ async def exported_lines(database: Database, practice_slug: str, practice_id: in
         yield json.dumps(record_document(practice_slug, known), ensure_ascii=False)
 
 
-def record_document(practice_slug: str, row: Row) -> dict[str, Any]:
+def record_document(practice_slug: str, row: Row) -> dict[str, object]:
     """A record for export; of a removed record only its place in the chain remains."""
     document = {
         "practice": practice_slug,

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from asyncpg import Record
 
@@ -40,7 +39,7 @@ class AuditEntry:
     subjects: Sequence[str]
     request_id: str
 
-    def values(self) -> tuple[Any, ...]:
+    def values(self) -> tuple[object, ...]:
         """The parameters of append_audit."""
         return (
             self.practice_id, self.at, self.actor, self.operation, self.outcome, list(self.subjects), self.request_id

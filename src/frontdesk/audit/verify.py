@@ -7,7 +7,7 @@ that.
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from asyncpg import Record
 
@@ -70,7 +70,7 @@ class SignedHeads:
     checked: bool
     """False: without the key, the signatures were only compared with the chain."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "first": {"sequence": self.first_sequence, "signedAt": exact_time(self.first_signed_at)},
             "last": {"sequence": self.last_sequence, "signedAt": exact_time(self.last_signed_at)},
@@ -87,7 +87,7 @@ class ChainReport:
     faults: tuple[ChainFault, ...]
     """At most MAX_FAULTS of them."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "head": {"sequence": self.sequence, "hash": self.hash.hex()},
             "signed": None if self.signed is None else self.signed.document(),

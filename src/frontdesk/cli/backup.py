@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk import __version__
 from frontdesk.cli.commands import Commands, add_command
@@ -204,7 +204,7 @@ def embedded_settings(otherwise: str) -> "Settings":
     return settings
 
 
-def facts_of(manifest: "Manifest") -> dict[str, Any]:
+def facts_of(manifest: "Manifest") -> dict[str, object]:
     return {"createdAt": manifest.created_at, "version": manifest.version, "rows": manifest.rows}
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.confirming import add_yes, confirm
@@ -336,7 +336,7 @@ def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str
 
 def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
     access = client.patient_access
-    facts: list[tuple[str, Any]] = [
+    facts: list[tuple[str, object]] = [
         ("Client", client.client_id),
         ("Practice", client.practice_slug),
         ("Name", client.name),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from frontdesk.cli.output import BadInput, CommandError
 from frontdesk.cli.service_address import with_recorded_address
@@ -105,7 +105,7 @@ def started_settings(*, creates: bool = False) -> "Settings":
     return with_recorded_address(settings)
 
 
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
+def wait_for(work: Coroutine[object, object, T]) -> T:
     """The result of the work. SIGTERM cancels it at an await, and then does what its handler does.
 
     A handler that raises could do so between two callbacks of the event loop: the second would be lost, and a task that

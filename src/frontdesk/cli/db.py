@@ -81,7 +81,7 @@ def _status(args: argparse.Namespace) -> None:
     answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))
 
 
-def _document(migration: "Migration") -> dict[str, Any]:
+def _document(migration: "Migration") -> dict[str, object]:
     return {"feature": migration.feature or None, "number": migration.number, "name": migration.name}
 
 

@@ -10,7 +10,6 @@ import tempfile
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -50,7 +49,7 @@ class Demo:
     placed_on: date
     """The day around which its closures and absences lie."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             kind: {"clientId": client.client_id, "clientSecret": client.client_secret}
             for kind, client in (("agent", self.agent), ("integration", self.integration))

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from frontdesk.cli import alert_checks, exposure
 from frontdesk.cli.commands import Commands, add_command
@@ -60,7 +60,7 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0 if document["healthy"] else FAILURE
 
 
-def as_document(findings: list[CheckResult]) -> dict[str, Any]:
+def as_document(findings: list[CheckResult]) -> dict[str, object]:
     healthy = not any(finding.state == "failed" for finding in findings)
     return {"healthy": healthy, "checks": [to_document(finding) for finding in findings]}
 
@@ -325,7 +325,7 @@ def _run_check(name: str, check: "Callable[[Settings], tuple[State, str]]", sett
         return CheckResult(name, "failed", sentence(error))
 
 
-async def _run_async_check(name: str, check: Coroutine[Any, Any, tuple[State, str]]) -> CheckResult:
+async def _run_async_check(name: str, check: Coroutine[object, object, tuple[State, str]]) -> CheckResult:
     try:
         return CheckResult(name, *await check)
     except Exception as error:  # a check that crashes must not hide the others

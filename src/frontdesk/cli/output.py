@@ -32,7 +32,7 @@ class BadInput(CommandError):  # noqa: N818 - what it is, not what it is called
     status = BAD_INPUT
 
 
-def answer(args: argparse.Namespace, document: Any, text: str) -> None:
+def answer(args: argparse.Namespace, document: object, text: str) -> None:
     """Print the result as JSON or text."""
     print(to_json(document) if args.json else text)
 
@@ -42,11 +42,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def to_json(document: Any, *, indent: int | None = 2) -> str:
+def to_json(document: object, *, indent: int | None = 2) -> str:
     return json.dumps(document, ensure_ascii=False, indent=indent)
 
 
-def to_document(record: Any, **keys: str) -> dict[str, Any]:
+def to_document(record: Any, **keys: str) -> dict[str, object]:
     """The fields of a dataclass under camelCase keys or the given ones, without the practice's internal id."""
     keys["practice_slug"] = "practice"
     return {
@@ -61,7 +61,7 @@ def _camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return instant(value)
     if isinstance(value, tuple):
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
     return to_document(value) if is_dataclass(value) else value
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> str:
     """A table with right-aligned numbers, or `empty` if there are no rows."""
     if not rows:
         return empty
@@ -86,7 +86,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) ->
     return "\n".join(line.rstrip() for line in lines)
 
 
-def details(facts: Sequence[tuple[str, Any]]) -> str:
+def details(facts: Sequence[tuple[str, object]]) -> str:
     """One record, one line per field."""
     width = max(len(name) for name, _ in facts)
     return "\n".join(f"{name.ljust(width)}  {_cell(value)}".rstrip() for name, value in facts)
@@ -98,7 +98,7 @@ def instant(moment: datetime | None) -> str | None:
     return None if moment is None else iso_utc(moment)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return "-"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)

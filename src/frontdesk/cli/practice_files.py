@@ -6,7 +6,7 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, has_database, with_database
@@ -176,7 +176,7 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool,
         f"{counted(counts['providers'], 'provider')}, {counted(counts['visitTypes'], 'visit type')}, "
         f"{counted(counts['patients'], 'patient')}."
     )
-    document: dict[str, Any] = {"practice": directory.practice.slug, **counts}
+    document: dict[str, object] = {"practice": directory.practice.slug, **counts}
     if is_new:
         text += _NEXT_STEPS.format(slug=directory.practice.slug)
     if found.stranded:
@@ -191,7 +191,7 @@ def _answer_import(args: argparse.Namespace, file: "PracticeFile", is_new: bool,
 
 
 def _answer_refusal(args: argparse.Namespace, found: "StrandingReport") -> int:
-    document: dict[str, Any] = {"stranded": stranded_document(found.stranded)}
+    document: dict[str, object] = {"stranded": stranded_document(found.stranded)}
     if found.unanswered is not None:
         document["notLookedAt"] = found.unanswered
         sentence = f"Nothing was imported. {not_checked(found.unanswered)} Try again, or give --stranded keep."

@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.connection import CommandContext, has_database, wait_for, with_database
 from frontdesk.cli.output import answer, counted, table, to_document
@@ -96,7 +96,7 @@ def _as_new(file: "PracticeFile") -> _Preview:
 
 def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
     choice, found = stranded_choice(args), preview.found
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "practice": preview.slug,
         "new": preview.is_new,
         "differences": [
@@ -172,7 +172,7 @@ def counted_stranded(found: "Sequence[Stranded]", verb: str) -> str:
     return f"{counted(len(found), 'future appointment')} {verb} what {booked} for"
 
 
-def stranded_document(found: "Sequence[Stranded]") -> list[dict[str, Any]]:
+def stranded_document(found: "Sequence[Stranded]") -> list[dict[str, object]]:
     return [to_document(each) for each in found]
 
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.backup import (
     add_identity_option,
@@ -63,7 +63,7 @@ def _restore(args: argparse.Namespace) -> None:
     answer(args, document, f"{details(facts)}\n\n{secret}")
 
 
-def _restored(args: argparse.Namespace, settings: "Settings") -> dict[str, Any]:
+def _restored(args: argparse.Namespace, settings: "Settings") -> dict[str, object]:
     """Puts the restored data into the data directory; returns the report."""
     from frontdesk.store.embedded.table_data import BackupError
 
@@ -91,7 +91,7 @@ def _restored(args: argparse.Namespace, settings: "Settings") -> dict[str, Any]:
     return document
 
 
-def _restore_aside(backup: "Backup", staging: Path, settings: "Settings") -> dict[str, Any]:
+def _restore_aside(backup: "Backup", staging: Path, settings: "Settings") -> dict[str, object]:
     """Restore into a temporary data directory, start it once and verify it; returns the report."""
     from frontdesk.access.keys.encryption import has_secret_key, read_secrets
     from frontdesk.store.embedded.server import EmbeddedPostgres

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import (
@@ -137,7 +137,12 @@ def _announce(
     for warning in found:
         _log.warning("%s", warning)
     if args.json:
-        document: dict[str, Any] = {"url": url, "docs": f"{url}/docs", "console": f"{url}/console", "warnings": found}
+        document: dict[str, object] = {
+            "url": url,
+            "docs": f"{url}/docs",
+            "console": f"{url}/console",
+            "warnings": found,
+        }
         if prepared is not None:
             document |= {"demo": prepared[0].document(), "signInLink": prepared[1]}
         _print(to_json(document))

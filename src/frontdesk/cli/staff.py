@@ -1,7 +1,7 @@
 """`frontdesk staff`: manages the staff who may sign in to the console."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
@@ -156,7 +156,7 @@ def _answer_link(args: argparse.Namespace, member: "StaffRecord", link: str) -> 
 
 
 def _answer_one(args: argparse.Namespace, member: "StaffRecord") -> None:
-    facts: list[tuple[str, Any]] = [
+    facts: list[tuple[str, object]] = [
         ("Staff id", member.staff_id),
         ("Practice", member.practice_slug),
         ("Name", member.name),
@@ -174,5 +174,5 @@ def _state(member: "StaffRecord") -> str:
     return "disabled" if member.disabled else "active"
 
 
-def _document(member: "StaffRecord") -> dict[str, Any]:
+def _document(member: "StaffRecord") -> dict[str, object]:
     return to_document(member, linked="identityLinked", signed_in_at="lastSignInAt")

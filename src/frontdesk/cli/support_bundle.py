@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk import __version__
 from frontdesk.cli import doctor
@@ -106,7 +106,7 @@ def _is_ours(line: str) -> bool:
     return isinstance(document, dict) and document.get("level") in _LEVELS and isinstance(document.get("message"), str)
 
 
-def _versions() -> dict[str, Any]:
+def _versions() -> dict[str, object]:
     from importlib.metadata import distributions
 
     return {
@@ -128,14 +128,14 @@ def _asked(settings: "Settings", path: str, token: str | None = None) -> str:
     return text if status == 200 or path == "/readyz" else f"{path} answers {status}.\n"
 
 
-async def _migrations(settings: "Settings") -> dict[str, Any]:
+async def _migrations(settings: "Settings") -> dict[str, object]:
     from frontdesk.store.migrate import status
 
     with explain_database_errors(settings, owner=True):
         return schema_document(await status(owner_dsn(settings)))
 
 
-async def _tables(settings: "Settings") -> list[dict[str, Any]]:
+async def _tables(settings: "Settings") -> list[dict[str, object]]:
     from frontdesk.store.hosts import Hosts
     from frontdesk.store.sizes import table_sizes
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
@@ -181,7 +181,7 @@ def _answer_secret(args: argparse.Namespace, endpoint: "Endpoint", secret: str) 
 
 
 def _answer_one(args: argparse.Namespace, endpoint: "Endpoint") -> None:
-    facts: list[tuple[str, Any]] = [
+    facts: list[tuple[str, object]] = [
         ("Endpoint", endpoint.endpoint_id),
         ("Practice", endpoint.practice_slug),
         ("URL", endpoint.url),
@@ -201,7 +201,7 @@ def _state(endpoint: "Endpoint") -> str:
     return "active" if endpoint.failing_since is None else "failing"
 
 
-def _document(endpoint: "Endpoint") -> dict[str, Any]:
+def _document(endpoint: "Endpoint") -> dict[str, object]:
     return {
         "endpointId": endpoint.endpoint_id,
         "practice": endpoint.practice_slug,

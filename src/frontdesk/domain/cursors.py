@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -18,21 +17,21 @@ class Cursors:
         self._keys = keys
         self._practice_id = practice_id
 
-    def encode(self, query: Sequence[Any], position: Sequence[Any]) -> str:
+    def encode(self, query: Sequence[object], position: Sequence[object]) -> str:
         payload = orjson.dumps(position)
         return _text(self._tag(self._keys[0], query, payload) + payload)
 
-    def decode(self, query: Sequence[Any], text: str) -> list[Any] | None:
+    def decode(self, query: Sequence[object], text: str) -> list[object] | None:
         """The position, or None for a cursor that is altered or belongs to another practice or query."""
         if (parts := tag_and_payload(text)) is None:
             return None
         tag, payload = parts
         if not any(hmac.compare_digest(tag, self._tag(key, query, payload)) for key in self._keys):
             return None
-        position: list[Any] = orjson.loads(payload)
+        position: list[object] = orjson.loads(payload)
         return position
 
-    def _tag(self, key: bytes, query: Sequence[Any], payload: bytes) -> bytes:
+    def _tag(self, key: bytes, query: Sequence[object], payload: bytes) -> bytes:
         # A JSON array is self-delimiting, so no bytes can move between the query and the payload.
         bound = orjson.dumps([self._practice_id, query]) + payload
         return hashlib.blake2b(bound, key=key, digest_size=_TAG).digest()

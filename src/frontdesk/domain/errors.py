@@ -218,9 +218,9 @@ class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily a
         self.retry_after = retry_after
         self.extra = dict(extra or {})
 
-    def document(self, docs_url: str, request_id: str | None) -> dict[str, Any]:
+    def document(self, docs_url: str, request_id: str | None) -> dict[str, object]:
         """The RFC 7807 document. Gateway problems have no request id."""
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "type": f"{docs_url}/errors.html#{self.code}",
             "title": self.kind.title,
             "status": self.status,

@@ -103,7 +103,7 @@ def _calendar(system: Mapping[str, Any]) -> tuple[str, str]:
     return system["kind"], system.get("baseUrl", "").rstrip("/")
 
 
-def _service(system: Mapping[str, Any], procedure_id: int) -> Any:
+def _service(system: Mapping[str, Any], procedure_id: int) -> object:
     """How a FHIR server's appointments name the procedure."""
     given = (system.get("procedures") or {}).get(str(procedure_id))
     return (given["system"], given["code"]) if isinstance(given, Mapping) else given

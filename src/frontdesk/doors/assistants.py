@@ -5,7 +5,6 @@ Staff agree to a connection at the console, which also has the authorization end
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -49,7 +48,7 @@ class AssistantDoor:
             Route("/oauth/revoke", revoke, methods=["POST"]),
         ]
 
-    async def exchange(self, request: Request, form: Form) -> dict[str, Any]:
+    async def exchange(self, request: Request, form: Form) -> dict[str, object]:
         """The answer of the token endpoint to a code or a refresh token."""
         has_code = form["grant_type"] == ["authorization_code"]
         needed = ("client_id", "code", "code_verifier") if has_code else ("client_id", "refresh_token")

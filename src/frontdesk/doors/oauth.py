@@ -8,7 +8,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
 
 import orjson
@@ -36,7 +35,7 @@ from frontdesk.web.responses import TRACE_HEADER, problem_response, www_authenti
 Authenticate = Callable[[str, str | Assertion, str | None], Awaitable[AuthenticatedClient]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Form = dict[str, list[str]]
-Exchange = Callable[[Request, Form], Awaitable[dict[str, Any]]]
+Exchange = Callable[[Request, Form], Awaitable[dict[str, object]]]
 
 ASSISTANT_GRANTS = ("authorization_code", "refresh_token")
 _CLIENT_GRANT = "client_credentials"
@@ -80,7 +79,7 @@ def oauth_routes(
             body = token_body(*await _issue(request, form, authenticate, tokens, settings))
         return answer(request, body, NOT_STORED)
 
-    def published(document: Callable[[], dict[str, Any]]) -> Endpoint:
+    def published(document: Callable[[], dict[str, object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             return answer(request, document(), {"Cache-Control": _PUBLISHED})
 
@@ -120,7 +119,7 @@ async def _issue(
     return tokens.issue(client, ours), published
 
 
-def token_body(issued: IssuedToken, scopes: Sequence[str]) -> dict[str, Any]:
+def token_body(issued: IssuedToken, scopes: Sequence[str]) -> dict[str, object]:
     return {
         "access_token": issued.text,
         "token_type": "Bearer",
@@ -260,12 +259,12 @@ def _request_id(request: Request) -> str:
     return request_of(request.scope).request_id
 
 
-def answer(request: Request, body: dict[str, Any], headers: dict[str, str], status: int = 200) -> Response:
+def answer(request: Request, body: dict[str, object], headers: dict[str, str], status: int = 200) -> Response:
     common = {TRACE_HEADER: _request_id(request), "X-Content-Type-Options": "nosniff"}
     return Response(orjson.dumps(body), status, media_type="application/json", headers={**common, **headers})
 
 
-def _server_metadata(settings: Settings) -> dict[str, Any]:
+def _server_metadata(settings: Settings) -> dict[str, object]:
     """Authorization server metadata (RFC 8414)."""
     return {
         "issuer": settings.public_url,
@@ -288,7 +287,7 @@ def _server_metadata(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _resource_metadata(settings: Settings, path: str) -> dict[str, Any]:
+def _resource_metadata(settings: Settings, path: str) -> dict[str, object]:
     """Protected resource metadata (RFC 9728)."""
     return {
         "resource": f"{settings.public_url}{path}",

@@ -48,19 +48,19 @@ The same operations are tools of the Model Context Protocol at `POST {url}/mcp`.
 """
 
 
-def openapi_document(settings: Settings, extensions: Sequence[Operation] = ()) -> dict[str, Any]:
+def openapi_document(settings: Settings, extensions: Sequence[Operation] = ()) -> dict[str, object]:
     """All operations, and these extensions."""
     operations = (*OPERATIONS, *extensions)
     groups = dict.fromkeys(operation.group for operation in operations if operation.group is not None)
     docs_url = settings.documentation_url
-    components: dict[str, dict[str, Any]] = {
+    components: dict[str, dict[str, object]] = {
         "securitySchemes": {SECURITY: _security_scheme(settings, operations)},
         "schemas": dict(SCHEMAS),
         "responses": {},
         "examples": {},
         "headers": dict(HEADERS),
     }
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         entry = _operation_entry(operation, components, docs_url)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
@@ -81,7 +81,7 @@ def openapi_document(settings: Settings, extensions: Sequence[Operation] = ()) -
     }
 
 
-def body_schema(operation: Operation) -> dict[str, Any] | None:
+def body_schema(operation: Operation) -> dict[str, object] | None:
     """The schema of the request body, or None without a body. Optional fields may be null."""
     if operation.method == "GET":
         return None
@@ -96,11 +96,11 @@ def body_schema(operation: Operation) -> dict[str, Any] | None:
     return {**schema, "properties": properties, "required": required, **least}
 
 
-def body_example(operation: Operation) -> dict[str, Any]:
+def body_example(operation: Operation) -> dict[str, object]:
     return {name: value for name, value in operation.example.items() if not _in_path(operation, name)}
 
 
-def parameters(operation: Operation) -> list[dict[str, Any]]:
+def parameters(operation: Operation) -> list[dict[str, object]]:
     """Path and query parameters, and the headers Frontdesk-Simulate and Idempotency-Key."""
     schema = plain_schema(operation.input)
     found = []
@@ -143,7 +143,9 @@ def parameters(operation: Operation) -> list[dict[str, Any]]:
     return found
 
 
-def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]], docs_url: str) -> dict[str, Any]:
+def _operation_entry(
+    operation: Operation, components: dict[str, dict[str, object]], docs_url: str
+) -> dict[str, object]:
     entry: dict[str, Any] = {
         "operationId": operation.operation_id,
         "tags": [operation.group.name] if operation.group is not None else [],
@@ -174,7 +176,7 @@ def _operation_entry(operation: Operation, components: dict[str, dict[str, Any]]
     return entry
 
 
-def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _success(operation: Operation, components: dict[str, dict[str, object]]) -> dict[str, object]:
     name = _answer_name(operation)
     schemas = linked_schemas(operation.output, name, lambda each: f"#/components/schemas/{_published(each)}")
     components["schemas"].update({_published(each): schema for each, schema in schemas.items()})
@@ -186,7 +188,7 @@ def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dic
         "schema": {"$ref": f"#/components/schemas/{name}"},
         "examples": {"answer": {"$ref": f"#/components/examples/{operation.operation_id}"}},
     }
-    entry: dict[str, Any] = {
+    entry: dict[str, object] = {
         "description": "Created." if operation.success == 201 else "Success.",
         "headers": header_references(),
         "content": dict.fromkeys(OFFERED, media),
@@ -196,7 +198,7 @@ def _success(operation: Operation, components: dict[str, dict[str, Any]]) -> dic
     return entry
 
 
-def _links(operation: Operation) -> dict[str, Any]:
+def _links(operation: Operation) -> dict[str, object]:
     """OpenAPI links from the id of a written record to its operations."""
     written = [name for name in plain_schema(operation.output)["properties"] if name.endswith("Id")]
     return {
@@ -232,7 +234,7 @@ def _in_path(operation: Operation, name: str) -> bool:
     return f"{{{name}}}" in operation.path
 
 
-def _security_scheme(settings: Settings, operations: Sequence[Operation]) -> Mapping[str, Any]:
+def _security_scheme(settings: Settings, operations: Sequence[Operation]) -> Mapping[str, object]:
     titles = {
         scope: [operation.title for operation in operations if operation.scope == scope] for scope in every_scope()
     }

@@ -1,7 +1,6 @@
 """Generates the error responses of the OpenAPI document from the error catalogue, one per status."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from frontdesk.domain.errors import BINDING, BY_GATEWAY, CATALOGUE, FieldError, Problem, invalid
 from frontdesk.operations import Operation, book_appointment
@@ -26,7 +25,7 @@ _VALIDATION = {
     422: FieldError("confirmation_token", "unknown", "confirmation_token is not a field of this operation"),
 }
 
-HEADERS: dict[str, Any] = {
+HEADERS: dict[str, object] = {
     "TraceId": {
         "description": "The W3C trace id of this call: from the `traceparent` header, or new. Equals `requestId`.",
         "required": True,
@@ -58,7 +57,7 @@ HEADERS: dict[str, Any] = {
     },
 }
 
-SCHEMAS: dict[str, Any] = {
+SCHEMAS: dict[str, object] = {
     "FieldError": {
         "type": "object",
         "description": "An invalid field. The message names the field, never its value.",
@@ -130,13 +129,13 @@ def problem_name(status: int, codes: Sequence[str]) -> str:
     return response_name(status, codes) + "Problem"
 
 
-def problem_schema(status: int, codes: Sequence[str]) -> dict[str, Any]:
+def problem_schema(status: int, codes: Sequence[str]) -> dict[str, object]:
     # enum instead of const: common generators cannot narrow a type by const.
     narrowed = {"status": {"type": "integer", "enum": [status]}, "code": {"type": "string", "enum": list(codes)}}
     return {"allOf": [{"$ref": "#/components/schemas/Problem"}, {"type": "object", "properties": narrowed}]}
 
 
-def problem_response_entry(status: int, codes: Sequence[str], docs_url: str) -> dict[str, Any]:
+def problem_response_entry(status: int, codes: Sequence[str], docs_url: str) -> dict[str, object]:
     kinds = [CATALOGUE[code] for code in codes]
     return {
         "description": "\n".join(f"- `{kind.code}`: {kind.meaning}" for kind in kinds),
@@ -153,7 +152,7 @@ def problem_response_entry(status: int, codes: Sequence[str], docs_url: str) -> 
     }
 
 
-def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
+def challenge_entry(operation: Operation, docs_url: str) -> dict[str, object]:
     return {
         "description": CATALOGUE["confirmation_required"].meaning,
         "headers": _headers(428, ["confirmation_required"]),
@@ -166,14 +165,14 @@ def challenge_entry(operation: Operation, docs_url: str) -> dict[str, Any]:
     }
 
 
-def example_problem(code: str, status: int, docs_url: str) -> dict[str, Any]:
+def example_problem(code: str, status: int, docs_url: str) -> dict[str, object]:
     if code == "confirmation_required":
         return example_challenge(book_appointment.OPERATION, docs_url)
     problem = invalid([_VALIDATION[status]]) if code == "validation" else Problem(code, status=status)
     return problem.document(docs_url, None if code in BY_GATEWAY else REQUEST_ID)
 
 
-def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
+def example_challenge(operation: Operation, docs_url: str) -> dict[str, object]:
     challenge = {
         "confirmationToken": CONFIRMATION_TOKEN,
         "expiresAt": EXPIRES_AT,
@@ -182,13 +181,13 @@ def example_challenge(operation: Operation, docs_url: str) -> dict[str, Any]:
     return Problem("confirmation_required", extra=challenge).document(docs_url, REQUEST_ID)
 
 
-def header_references(trace: str = "TraceId") -> dict[str, Any]:
+def header_references(trace: str = "TraceId") -> dict[str, object]:
     """The headers of every response."""
     names = {TRACE_HEADER: trace, "RateLimit": "RateLimit", "RateLimit-Policy": "RateLimitPolicy"}
     return {header: {"$ref": f"#/components/headers/{name}"} for header, name in names.items()}
 
 
-def _headers(status: int, codes: Sequence[str]) -> dict[str, Any]:
+def _headers(status: int, codes: Sequence[str]) -> dict[str, object]:
     headers = header_references("TraceIdUnlessGateway" if BY_GATEWAY.intersection(codes) else "TraceId")
     if status in _WITH_RETRY_AFTER:
         headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}

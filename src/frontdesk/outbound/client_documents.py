@@ -5,7 +5,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import orjson
 
@@ -26,10 +25,10 @@ class ClientDocuments:
     def __init__(self, http: CheckedHttp, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._http = http
         self._monotonic = monotonic
-        self._documents: BoundedCache[str, tuple[float, Mapping[str, Any]]] = BoundedCache(_CACHED)  # until when
+        self._documents: BoundedCache[str, tuple[float, Mapping[str, object]]] = BoundedCache(_CACHED)  # until when
         self._fetching = asyncio.Semaphore(_AT_ONCE)
 
-    async def fetch(self, url: str) -> Mapping[str, Any]:
+    async def fetch(self, url: str) -> Mapping[str, object]:
         """The document; DocumentUnavailable unless the answer is 200 and a small JSON object. Errors are not cached."""
         known = self._documents.get(url)
         if known is not None and self._monotonic() < known[0]:

@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from frontdesk.access.clients.public_keys import key_of, read_jwks
 from frontdesk.access.clients.validation import ClientError
@@ -23,7 +22,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Fetched:
     at: float
-    jwks: Mapping[str, Any] | None  # None: it could not be fetched
+    jwks: Mapping[str, object] | None  # None: it could not be fetched
 
 
 class KeySets:
@@ -33,7 +32,7 @@ class KeySets:
         self._fetched: BoundedCache[str, _Fetched] = BoundedCache(_CACHED)  # by URL
         self._fetching: dict[str, asyncio.Task[_Fetched]] = {}
 
-    async def at(self, url: str, kid: str) -> Mapping[str, Any]:
+    async def at(self, url: str, kid: str) -> Mapping[str, object]:
         """The key set at the URL, fetched again if it is old or does not have the key id."""
         fetched = self._fetched.get(url)
         if fetched is None or self._is_old(fetched, kid):

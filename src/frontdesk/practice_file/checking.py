@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import date
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -35,7 +34,9 @@ _MESSAGES = {
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
-def check(text: str, document: Any, findings: list[Finding], known: Directory | None, today: date | None) -> FilePart:
+def check(
+    text: str, document: object, findings: list[Finding], known: Directory | None, today: date | None
+) -> FilePart:
     """The validated document that was read from the text; raises PracticeFileError with all findings in document
     order."""
     listed = _listed_ids(document)
@@ -56,7 +57,7 @@ def _fault(finding: Finding, positions: Positions) -> Fault:
     return Fault(_path(finding.steps), finding.message, line, column)
 
 
-def _ids(parent: Any, steps: Steps, section: str, key: str = "id") -> Ids:
+def _ids(parent: object, steps: Steps, section: str, key: str = "id") -> Ids:
     return [
         ((*steps, section, index, key), row[key])
         for index, row in enumerate(_list(parent, section))
@@ -64,18 +65,18 @@ def _ids(parent: Any, steps: Steps, section: str, key: str = "id") -> Ids:
     ]
 
 
-def _list(parent: Any, section: str) -> list[Any]:
+def _list(parent: object, section: str) -> list[object]:
     rows = parent.get(section) if isinstance(parent, dict) else None
     return rows if isinstance(rows, list) else []
 
 
-def _procedure_ids(document: Any) -> list[Ids]:
+def _procedure_ids(document: object) -> list[Ids]:
     """One list per visit type: a procedure may belong to several visit types."""
     rows = enumerate(_list(document, "visitTypes"))
     return [_ids(row, ("visitTypes", index), "procedures") for index, row in rows]
 
 
-def _listed_ids(document: Any) -> dict[str, set[int]]:
+def _listed_ids(document: object) -> dict[str, set[int]]:
     lists = {section: [_ids(document, (), section)] for section in ("locations", "providers", "visitTypes")}
     lists["procedures"] = _procedure_ids(document)
     return {section: {number for ids in found for _, number in ids} for section, found in lists.items()}
@@ -90,7 +91,7 @@ def _surroundings(listed: Mapping[str, set[int]], known: Directory | None, today
     return ValidationContext(location_ids, procedure_ids, today)
 
 
-def _repeated_ids(document: Any) -> list[Finding]:
+def _repeated_ids(document: object) -> list[Finding]:
     findings = []
     for ids in (
         _ids(document, (), "locations"),
@@ -107,7 +108,7 @@ def _repeated_ids(document: Any) -> list[Finding]:
     return findings
 
 
-def _system_settings(document: Any, listed: Mapping[str, set[int]], known: Directory | None) -> list[Finding]:
+def _system_settings(document: object, listed: Mapping[str, set[int]], known: Directory | None) -> list[Finding]:
     practice = document.get("practice") if isinstance(document, dict) else None
     system = practice.get("schedulingSystem") if isinstance(practice, dict) else None
     if not isinstance(system, dict):

@@ -165,7 +165,7 @@ class FhirPart(Part):
     )
 
 
-def errors(system: Mapping[str, Any]) -> Iterator[tuple[Steps, ErrorDetails]]:
+def errors(system: Mapping[str, object]) -> Iterator[tuple[Steps, ErrorDetails]]:
     """Validation errors of the settings, each with its path in the document."""
     try:
         FhirPart.model_validate(system)
@@ -190,7 +190,9 @@ def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
     return _AUTH_KINDS[system["auth"]["kind"]] if inside[0] == "auth" else CodingPart
 
 
-def references(system: Mapping[str, Any], listed: Mapping[str, set[int]], known: Directory | None) -> Iterator[Finding]:
+def references(
+    system: Mapping[str, object], listed: Mapping[str, set[int]], known: Directory | None
+) -> Iterator[Finding]:
     """Faults in references between the settings, the ids that the file lists and the stored directory."""
     kept, active = _stored_ids(known), _active_ids(known)
     stored = known.practice.scheduling_system if known is not None else {}
@@ -208,7 +210,7 @@ def references(system: Mapping[str, Any], listed: Mapping[str, set[int]], known:
 
 
 def _of_section(
-    section: str, noun: str, mapped: Mapping[str, Any], existing: set[int], stored: Mapping[str, Any]
+    section: str, noun: str, mapped: Mapping[str, object], existing: set[int], stored: Mapping[str, object]
 ) -> Iterator[Finding]:
     owners = {_record(value): number for number, value in stored.items()}
     seen: set[str] = set()
@@ -223,7 +225,7 @@ def _of_section(
         seen.add(record)
 
 
-def _record(value: Any) -> str:
+def _record(value: object) -> str:
     """The FHIR record of an entry; two entries must not share it."""
     return f"{value.get('system')}|{value.get('code')}" if isinstance(value, dict) else str(value)
 

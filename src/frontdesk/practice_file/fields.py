@@ -25,7 +25,7 @@ def broken(message: str) -> PydanticCustomError:
     return PydanticCustomError("rule", message)
 
 
-def key(description: str, example: Any, default: Any = ..., alias: str | None = None) -> Any:
+def key(description: str, example: object, default: object = ..., alias: str | None = None) -> Any:
     """A key of the file, as the schema and the reference describe it."""
     return Field(default, alias=alias, description=description, examples=[example])
 
@@ -34,20 +34,20 @@ def key(description: str, example: Any, default: Any = ..., alias: str | None = 
 class Rule:
     """Refuses values in the words of this file; `schema` is what a JSON Schema can say of it."""
 
-    check: Callable[[Any], Any]
-    schema: Mapping[str, Any]
+    check: Callable[[Any], object]
+    schema: Mapping[str, object]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
-    def __get_pydantic_json_schema__(self, inner: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, inner: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, object]:
         return {**handler(inner), **self.schema}
 
 
-def rule(holds: Callable[[Any], object], message: str, **schema: Any) -> Rule:
+def rule(holds: Callable[[Any], object], message: str, **schema: object) -> Rule:
     """Refuses values for which `holds` is false."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if not holds(value):
             raise broken(message)
         return value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from operator import le, lt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
@@ -44,10 +44,10 @@ def _not_future(value: date, info: ValidationInfo[ValidationContext]) -> date:
     return value
 
 
-def _ordered(first: str, holds: Callable[[Any, Any], bool], message: str) -> AfterValidator:
+def _ordered(first: str, holds: Callable[[object, object], bool], message: str) -> AfterValidator:
     """Compares a value with an earlier field, unless that field is absent or invalid."""
 
-    def check(value: Any, info: ValidationInfo) -> Any:
+    def check(value: object, info: ValidationInfo) -> object:
         other = info.data.get(first)
         if other is not None and not holds(other, value):
             raise broken(message)
@@ -66,7 +66,7 @@ class Part(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_absent(cls, part: Any) -> Any:
+    def _null_is_absent(cls, part: object) -> object:
         if not isinstance(part, dict):
             return part
         keys = cls.keys()

@@ -35,7 +35,7 @@ class Positions:
                 return found[-1 if last else 0]
         return None
 
-    def _value(self, event: Any, events: Iterator[Any], steps: Steps) -> None:
+    def _value(self, event: object, events: Iterator[Any], steps: Steps) -> None:
         if not steps or isinstance(steps[-1], int):
             self._note(event, steps)
         if isinstance(event, yaml.SequenceStartEvent):

@@ -23,7 +23,7 @@ _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,99})\.[0-9]{1,99}(?:[eE][-+][0-9]{1,3}
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
-def read(text: str) -> tuple[Any, list[Finding]]:
+def read(text: str) -> tuple[object, list[Finding]]:
     """The document as dicts, lists and scalars, with a finding for each repeated key."""
     text = text.removeprefix("\ufeff")
     try:
@@ -52,11 +52,11 @@ def _refuse_at(line: int, column: int, message: str) -> NoReturn:
 # JSON
 
 
-class _Object(list[tuple[str, Any]]):
+class _Object(list[tuple[str, object]]):
     """The pairs of a JSON object, including repeated keys."""
 
 
-def _read_json(text: str) -> tuple[Any, list[Finding]]:
+def _read_json(text: str) -> tuple[object, list[Finding]]:
     try:
         document = json.loads(text, object_pairs_hook=_Object, parse_float=_finite, parse_constant=_finite)
     except RecursionError:
@@ -80,11 +80,11 @@ def _finite(text: str) -> float:
     return number
 
 
-def _plain(value: Any, steps: Steps, findings: list[Finding]) -> Any:
+def _plain(value: object, steps: Steps, findings: list[Finding]) -> object:
     if isinstance(value, list) and len(steps) >= MAX_DEPTH:
         _refuse("the file is nested too deeply")
     if isinstance(value, _Object):
-        mapping: dict[str, Any] = {}
+        mapping: dict[str, object] = {}
         for key, item in value:
             _add(mapping, key, _plain(item, (*steps, key), findings), steps, findings)
         return mapping
@@ -96,7 +96,7 @@ def _plain(value: Any, steps: Steps, findings: list[Finding]) -> Any:
 # YAML
 
 
-def _read_yaml(text: str) -> tuple[Any, list[Finding]]:
+def _read_yaml(text: str) -> tuple[object, list[Finding]]:
     if odd := Reader.NON_PRINTABLE.search(text):
         before = text[: odd.start()]
         _refuse_at(
@@ -113,7 +113,7 @@ def _read_yaml(text: str) -> tuple[Any, list[Finding]]:
         _refuse_at(mark.line + 1, mark.column + 1, f"not valid YAML ({error.problem})")
 
 
-def _document(events: Iterator[Any], findings: list[Finding]) -> Any:
+def _document(events: Iterator[object], findings: list[Finding]) -> object:
     document = None
     started = False
     for event in events:
@@ -125,7 +125,7 @@ def _document(events: Iterator[Any], findings: list[Finding]) -> Any:
     return document
 
 
-def _value(event: Any, events: Iterator[Any], steps: Steps, findings: list[Finding]) -> Any:
+def _value(event: object, events: Iterator[object], steps: Steps, findings: list[Finding]) -> object:
     _check_undecorated(event)
     if isinstance(event, yaml.ScalarEvent):
         is_plain, _ = event.implicit
@@ -133,11 +133,11 @@ def _value(event: Any, events: Iterator[Any], steps: Steps, findings: list[Findi
     if len(steps) >= MAX_DEPTH:
         _refuse_event(event, "nested too deeply")
     if isinstance(event, yaml.SequenceStartEvent):
-        items: list[Any] = []
+        items: list[object] = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
             items.append(_value(event, events, (*steps, len(items)), findings))
         return items
-    mapping: dict[str, Any] = {}
+    mapping: dict[str, object] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         _check_undecorated(event)
         if not isinstance(event, yaml.ScalarEvent):
@@ -158,7 +158,7 @@ def _refuse_event(event: Any, message: str) -> NoReturn:
     _refuse_at(event.start_mark.line + 1, event.start_mark.column + 1, message)
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> object:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -168,7 +168,7 @@ def _scalar(text: str) -> Any:
     return text
 
 
-def _add(mapping: dict[str, Any], key: str, value: Any, steps: Steps, findings: list[Finding]) -> None:
+def _add(mapping: dict[str, object], key: str, value: object, steps: Steps, findings: list[Finding]) -> None:
     if key in mapping:
         findings.append(Finding((*steps, key), "this key appears more than once", repeated=True))
     else:

@@ -14,7 +14,7 @@ _NATIVE = {
 }
 
 
-def generate_schema() -> dict[str, Any]:
+def generate_schema() -> dict[str, object]:
     document = _schema(FilePart)
     fhir = _schema(FhirPart)
     definitions = {**document.pop("$defs"), **fhir.pop("$defs"), FhirPart.__name__: fhir}
@@ -40,7 +40,7 @@ def _schema(part: type[Part]) -> dict[str, Any]:
     return schema
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
+def _objects(value: object) -> Iterator[dict[str, object]]:
     if isinstance(value, dict):
         yield value
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -55,7 +55,7 @@ def _allow_empty_keys(part: dict[str, Any]) -> None:
             part["properties"][name] = {**_or_empty(schema), **about}
 
 
-def _or_empty(schema: dict[str, Any]) -> dict[str, Any]:
+def _or_empty(schema: dict[str, Any]) -> dict[str, object]:
     """Without alternatives where that is possible: validators tell no place inside of them."""
     match schema:
         case {"anyOf": [of_value, {"type": "null"}]}:

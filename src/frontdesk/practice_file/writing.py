@@ -47,7 +47,7 @@ def dump_json(file: PracticeFile) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: Any) -> object:
     """Dates as text, because JSON has no dates."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
@@ -56,11 +56,11 @@ def _jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else value.isoformat()
 
 
-class _Line(dict[str, Any]):
+class _Line(dict[str, object]):
     """A mapping written on one line."""
 
 
-class _Items(list[Any]):
+class _Items(list[object]):
     """A list written on one line."""
 
 
@@ -73,7 +73,7 @@ _Dumper.add_representer(_Line, lambda dumper, line: dumper.represent_mapping("ta
 _Dumper.add_representer(_Items, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, True))
 
 
-def _entries(part: type[Part], record: object, **converted: Any) -> dict[str, Any]:
+def _entries(part: type[Part], record: object, **converted: object) -> dict[str, object]:
     """The record's values that differ from the part's defaults, by key; tuples are written on one line."""
     entries = {}
     for name, field in part.model_fields.items():
@@ -84,11 +84,11 @@ def _entries(part: type[Part], record: object, **converted: Any) -> dict[str, An
     return entries
 
 
-def _line(part: type[Part], record: object, **converted: Any) -> _Line:
+def _line(part: type[Part], record: object, **converted: object) -> _Line:
     return _Line(_entries(part, record, **converted))
 
 
-def _practice(practice: Practice) -> dict[str, Any]:
+def _practice(practice: Practice) -> dict[str, object]:
     system = dict(practice.scheduling_system)
     return _entries(
         PracticePart,
@@ -103,7 +103,7 @@ def _consent(demands: Demands) -> _Line | None:
     return _Line({field.alias or name: demands[name] for name, field in fields if name in demands}) or None
 
 
-def _location(location: Location) -> dict[str, Any]:
+def _location(location: Location) -> dict[str, object]:
     # The zone is always written, because a location without one keeps the stored zone on import.
     return _entries(
         LocationPart,
@@ -118,7 +118,7 @@ def _address(address: Mapping[str, str]) -> _Line:
     return _Line({key: address[key] for key in keys if key in address})
 
 
-def _provider(provider: Provider) -> dict[str, Any]:
+def _provider(provider: Provider) -> dict[str, object]:
     return _entries(
         ProviderPart,
         provider,
@@ -148,6 +148,6 @@ def _local_time(moment: datetime) -> str:
     return moment.isoformat(timespec="minutes")
 
 
-def _visit_type(visit_type: VisitType) -> dict[str, Any]:
+def _visit_type(visit_type: VisitType) -> dict[str, object]:
     procedures = [_line(ProcedurePart, row) for row in visit_type.procedures if row.active]
     return _entries(VisitTypePart, visit_type, procedures=procedures)

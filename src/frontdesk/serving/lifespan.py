@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from starlette.applications import Starlette
 
@@ -18,7 +17,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.web.request_log import request_lines
 
 
-def create(on_database_down: Callable[[], None]) -> Any:
+def create(on_database_down: Callable[[], None]) -> object:
     """The application, configured by environment variables."""
     settings = load_settings()
     lines = configure_logging(settings.log_level)

@@ -98,7 +98,7 @@ async def save_directory(connection: Connection, practice_id: int, directory: Di
         await _prune(connection, practice_id, directory)
 
 
-def _columns(record: Any) -> dict[str, Any]:
+def _columns(record: Any) -> dict[str, object]:
     return {name: getattr(record, name) for name in field_names(record.__class__) if name != "id"} | {"active": True}
 
 
@@ -107,7 +107,7 @@ async def _save(
     table: str,
     key: Mapping[str, int],
     practice_id: int,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     **updates: str,
 ) -> None:
     sql = upsert_sql(table, ("practice_id", *key), [*values], **updates)
@@ -134,7 +134,7 @@ def _blocks(blocks: Iterable[Closure | TimeOff]) -> str:
     return _json([{key: value for key, value in asdict(b).items() if key != "by" or value is not None} for b in blocks])
 
 
-def _hours_document(hours: OpeningHours) -> dict[str, Any]:
+def _hours_document(hours: OpeningHours) -> dict[str, object]:
     return {camel(key): value for key, value in asdict(hours).items()} | {"days": sorted(hours.days)}
 
 
@@ -158,5 +158,5 @@ def _reader() -> TypeAdapter[Directory]:
     return TypeAdapter(Directory)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return orjson.dumps(value).decode()

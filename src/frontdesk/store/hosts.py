@@ -30,7 +30,7 @@ class Hosts:
     def has_alternatives(self) -> bool:
         return len(self._dsns) > 1
 
-    async def connect(self, *, timeout: float, **options: Any) -> "asyncpg.Connection[asyncpg.Record]":  # noqa: ASYNC109 - as in asyncpg
+    async def connect(self, *, timeout: float, **options: object) -> "asyncpg.Connection[asyncpg.Record]":  # noqa: ASYNC109 - as in asyncpg
         """Tries every host. `timeout` is for the only host; each of several has `HOST_SECONDS`."""
         errors: list[Exception] = []
         for dsn in list(self._dsns):
@@ -49,7 +49,7 @@ class Hosts:
     def last_good(self) -> str:
         return self._dsns[0]
 
-    async def accepting_writes(self, **options: Any) -> set[str]:
+    async def accepting_writes(self, **options: object) -> set[str]:
         """The addresses of the hosts that accept writes now. They are tried first from now on."""
         asked = list(self._dsns)
         answers = await asyncio.gather(*(_accepts_writes(dsn, options) for dsn in asked))
@@ -62,7 +62,7 @@ class Hosts:
         self._dsns = [dsn, *others] if to_front else [*others, dsn]
 
 
-async def _accepts_writes(dsn: str, options: dict[str, Any]) -> bool:
+async def _accepts_writes(dsn: str, options: dict[str, object]) -> bool:
     try:
         connection = await _connect(dsn, HOST_SECONDS, options)
     except _NEXT_HOST:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
-from typing import Any
 
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key, same_phone, spelling_key
@@ -74,7 +73,7 @@ async def compare_patients(connection: Connection, practice_id: int, patients: S
 
 def _repeated(patients: Sequence[PatientRecord]) -> dict[int, int]:
     """The same comparison among the given patients."""
-    seen: dict[tuple[Any, ...], list[int]] = {}
+    seen: dict[tuple[object, ...], list[int]] = {}
     found = {}
     for place, each in enumerate(patients):
         namesakes = seen.setdefault((spelling_key(each.first_name, each.last_name), each.dob), [])

@@ -63,7 +63,7 @@ def stated_slug(text: str) -> str | None:
 def after_import(known: Directory, given: Directory, *, prune: bool) -> Directory:
     """The stored directory as it is after an import."""
 
-    def merged(stored: Mapping[Any, Any], listed: Mapping[Any, Any]) -> dict[Any, Any]:
+    def merged(stored: Mapping[Any, Any], listed: Mapping[Any, object]) -> dict[Any, Any]:
         kept = {key: replace(record, active=False) if prune else record for key, record in stored.items()}
         return {**kept, **listed}
 
@@ -127,7 +127,7 @@ def without_console_blocks(directory: Directory, known: Directory) -> Directory:
     )
 
 
-def _without_blocks(records: Mapping[int, Any], known: Mapping[int, Any], blocks: str) -> dict[int, Any]:
+def _without_blocks(records: Mapping[int, Any], known: Mapping[int, object], blocks: str) -> dict[int, Any]:
     found = {}
     for key, record in records.items():
         stored = getattr(known[key], blocks) if key in known else ()
@@ -156,7 +156,7 @@ def _difference(kind: Kind, stored: Mapping[Any, Any], given: Mapping[Any, Any],
     )
 
 
-def _bare(directory: Directory) -> dict[int, Any]:
+def _bare(directory: Directory) -> dict[int, object]:
     """Visit types without their procedures, which are listed separately."""
     return {key: replace(record, procedures=()) for key, record in directory.visit_types.items()}
 

@@ -1,7 +1,5 @@
 """Sizes of the tables and of the server, without any row."""
 
-from typing import Any
-
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
@@ -15,7 +13,7 @@ SELECT (SELECT count(*) FROM pg_stat_activity WHERE usesysid IS NOT NULL), curre
 """
 
 
-async def table_sizes(connection: Connection) -> list[dict[str, Any]]:
+async def table_sizes(connection: Connection) -> list[dict[str, object]]:
     return [dict(row) for row in await connection.fetch(_TABLES)]
 
 

@@ -20,7 +20,7 @@ _CODES = {404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 41
 _log = logging.getLogger(__name__)
 
 
-def exception_handlers(settings: Settings) -> Mapping[Any, Handler]:
+def exception_handlers(settings: Settings) -> Mapping[object, Handler]:
     """Handlers for the Starlette application: errors of its router, and problems raised by its routes."""
 
     async def refused(request: Request, error: HTTPException) -> Response:

@@ -1,7 +1,6 @@
 """The trace id, problem documents and headers that the answers of doors and console share."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import orjson
 from starlette.responses import Response
@@ -85,7 +84,7 @@ def door_problem(
 def problem_response(
     problem: Problem, settings: Settings, request_id: str | None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    document: dict[str, Any] = problem.document(settings.documentation_url, request_id)
+    document: dict[str, object] = problem.document(settings.documentation_url, request_id)
     response = Response(orjson.dumps(document), status_code=problem.status, media_type=PROBLEM_TYPE)
     for name, value in problem_headers(problem, settings, request_id):
         response.headers[name.decode()] = value.decode()

@@ -6,7 +6,6 @@ import string
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import urlsplit
 
 from frontdesk.access.assistants.redirects import host_of, is_allowed
@@ -53,7 +52,7 @@ class Application:
         return urlsplit(self.application_id).hostname if is_document(self.application_id) else None
 
 
-FetchDocument = Callable[[str], Awaitable[Mapping[str, Any]]]
+FetchDocument = Callable[[str], Awaitable[Mapping[str, object]]]
 
 
 class Applications:
@@ -62,7 +61,7 @@ class Applications:
         self._database = database
         self._fetch_document = fetch_document
 
-    async def register(self, description: Mapping[str, Any], now: datetime) -> Application:
+    async def register(self, description: Mapping[str, object], now: datetime) -> Application:
         application_id = "app_" + "".join(secrets.choice(_ALPHABET) for _ in range(22))
         application = _described(application_id, description)
         redirects = list(application.redirect_uris)
@@ -112,7 +111,7 @@ def check_document_url(url: str) -> None:
         raise DocumentUnavailable("The client id is not the address of a client id metadata document.")
 
 
-def _described(application_id: str, description: Mapping[str, Any]) -> Application:
+def _described(application_id: str, description: Mapping[str, object]) -> Application:
     redirects = description.get("redirect_uris")
     if (
         not isinstance(redirects, list)

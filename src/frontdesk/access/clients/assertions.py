@@ -5,7 +5,6 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import jwt
 import orjson
@@ -37,7 +36,7 @@ DELETE FROM used_assertion WHERE subject IN (
 RETURNING true
 """
 
-KeySetAt = Callable[[str, str], Awaitable[Mapping[str, Any]]]
+KeySetAt = Callable[[str, str], Awaitable[Mapping[str, object]]]
 """The key set at a URL, fetched again if it is old or does not have the key id."""
 
 

@@ -17,7 +17,7 @@ _MAX_KEYS = 20
 _MAX_KID_LENGTH = 255
 
 
-def read_jwks(content: bytes) -> dict[str, Any]:
+def read_jwks(content: bytes) -> dict[str, object]:
     """The key set with the keys that can be used and no other members; ClientError if there is none."""
     try:
         keys = orjson.loads(content)["keys"]
@@ -42,7 +42,7 @@ def key_of(jwks: Mapping[str, Any], kid: str) -> jwt.PyJWK | None:
     return next((_key(key) for key in jwks["keys"] if key["kid"] == kid), None)
 
 
-def _is_usable(key: dict[str, Any]) -> bool:
+def _is_usable(key: dict[str, object]) -> bool:
     kid, algorithm = key.get("kid"), _algorithm(key)
     if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID_LENGTH or algorithm is None:
         return False
@@ -55,10 +55,10 @@ def _is_usable(key: dict[str, Any]) -> bool:
     return not isinstance(public, RSAPublicKey) or public.key_size in _RSA_BITS
 
 
-def _algorithm(key: Mapping[str, Any]) -> str | None:
+def _algorithm(key: Mapping[str, object]) -> str | None:
     family, curve = key.get("kty"), key.get("crv")
     return _ALGORITHM_OF.get((family, curve)) if isinstance(family, str) and isinstance(curve, str | None) else None
 
 
-def _key(key: Mapping[str, Any]) -> jwt.PyJWK:
+def _key(key: Mapping[str, object]) -> jwt.PyJWK:
     return jwt.PyJWK(dict(key), algorithm=_algorithm(key))

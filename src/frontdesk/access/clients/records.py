@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import orjson
 from asyncpg import Record
@@ -82,7 +81,7 @@ AS_THE_PRACTICE = PatientAccess()
 class ClientKeys:
     """Public keys of a client: a key set or the URL of one, or neither."""
 
-    jwks: Mapping[str, Any] | None = None
+    jwks: Mapping[str, object] | None = None
     url: str | None = None
 
     @property

@@ -74,7 +74,7 @@ class Tokens:
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         held = ordered(scopes)
         key = self._ring.signing_key
-        claims: dict[str, Any] = {
+        claims: dict[str, object] = {
             "iss": self._address,
             "aud": self._address + resource,
             "sub": client.client_id,

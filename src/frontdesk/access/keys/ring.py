@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
 
 from asyncpg import Record
 from cryptography.exceptions import InvalidSignature
@@ -131,7 +130,7 @@ class KeyRing:
         """A number that changes when the usable keys change."""
         return self._generation + bisect_right(self._moments, seconds)
 
-    def jwks(self) -> dict[str, Any]:
+    def jwks(self) -> dict[str, object]:
         """The public keys (RFC 7517, RFC 8037)."""
         common = {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA"}
         return {

@@ -208,7 +208,7 @@ class RateLimiter:
         account.asking = self._start(self._exchange(account, more=more))
         return account.asking
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[object]":
+    def _start(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

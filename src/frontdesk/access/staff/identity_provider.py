@@ -52,7 +52,7 @@ class IdentityProvider:
         self._client_id = settings.oidc_client_id or ""
         self._client_secret = settings.oidc_client_secret or ""
         self._callback = settings.public_url + CALLBACK
-        self._metadata: dict[str, Any] = {}
+        self._metadata: dict[str, object] = {}
         self._metadata_read_at = float("-inf")
 
     async def begin(self) -> tuple[str, PendingSignIn]:
@@ -98,7 +98,7 @@ class IdentityProvider:
             self._metadata, self._metadata_read_at = found, time.monotonic()
         return self._metadata
 
-    async def _redeem(self, metadata: dict[str, Any], beginning: PendingSignIn, code: str) -> dict[str, Any]:
+    async def _redeem(self, metadata: dict[str, Any], beginning: PendingSignIn, code: str) -> dict[str, object]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -121,7 +121,7 @@ class IdentityProvider:
         if algorithm not in _ALGORITHMS or algorithm not in metadata.get(_OFFERED, ["RS256"]):
             raise IdentityError
         key = _signing_key(await self._ask("GET", metadata["jwks_uri"]), algorithm, header.get("kid"))
-        claims: dict[str, Any] = jwt.decode(
+        claims: dict[str, object] = jwt.decode(
             token,
             key,
             algorithms=[algorithm],
@@ -140,7 +140,7 @@ class IdentityProvider:
             raise IdentityError
         return claims
 
-    async def _email(self, metadata: dict[str, Any], claims: dict[str, Any], tokens: dict[str, Any]) -> str | None:
+    async def _email(self, metadata: dict[str, Any], claims: dict[str, Any], tokens: dict[str, object]) -> str | None:
         """From the ID token or, where it has none, from the userinfo of the same subject."""
         about = claims
         if "email" not in claims and "userinfo_endpoint" in metadata and "access_token" in tokens:

@@ -35,7 +35,7 @@ def body_rows(schema: Mapping[str, Any]) -> str:
     )
 
 
-def answer_rows(schema: Mapping[str, Any]) -> str:
+def answer_rows(schema: Mapping[str, object]) -> str:
     return "".join(
         _row(name, field, field.get("description", ""), "", required=always)
         for name, field, always in _flat(schema, "", always=True)
@@ -55,7 +55,7 @@ def _flat(schema: Mapping[str, Any], before: str, *, always: bool) -> Iterator[t
             yield f"{before}{name}", field, present
 
 
-def _row(name: str, schema: Mapping[str, Any], description: str, place: str, *, required: bool) -> str:
+def _row(name: str, schema: Mapping[str, object], description: str, place: str, *, required: bool) -> str:
     if place:
         need = '<em class="need">required</em>' if required else ""
     else:

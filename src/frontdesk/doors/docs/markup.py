@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -84,7 +83,7 @@ def sample(caption: str, code: str) -> str:
     return f'<figure class="sample"><figcaption>{escape(caption)}</figcaption><pre><code>{code}</code></pre></figure>'
 
 
-def json_markup(value: Any, indent: int = 0) -> str:
+def json_markup(value: object, indent: int = 0) -> str:
     """Indented JSON with highlighted keys and values."""
     space, inner = "  " * indent, "  " * (indent + 1)
     if isinstance(value, Mapping) and value:
@@ -102,11 +101,11 @@ def json_markup(value: Any, indent: int = 0) -> str:
     return f'<i class="value">{_text(value)}</i>'
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return escape(orjson.dumps(value).decode(), quote=False)
 
 
-def curl(operation: Operation, settings: Settings, body: Mapping[str, Any] | None) -> str:
+def curl(operation: Operation, settings: Settings, body: Mapping[str, object] | None) -> str:
     """The operation's example as a curl command."""
     path, query = operation.path, {}
     for name, value in operation.example.items():

@@ -7,7 +7,6 @@ bad JSON-RPC with a JSON-RPC error, and a refusal of an operation with a tool re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import orjson
 
@@ -153,7 +152,7 @@ class McpDoor:
             raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
         return read_message(body, http.headers, http.raw_headers)
 
-    async def _take_answer(self, caller: Caller, response: Mapping[str, Any], request_id: str) -> None:
+    async def _take_answer(self, caller: Caller, response: Mapping[str, object], request_id: str) -> None:
         """The answer of a host's user to a question on the stream of a call, here or at another node."""
         token = self._elicitation.verified("question", caller, response["id"])
         if token is None:
@@ -266,7 +265,7 @@ def _executed(message: Message, answer: Answer) -> Reply:
     return Reply(200, frame(result_reply(message, result)), _STREAM, answer.status)
 
 
-def _replied(message: Message, result: Mapping[str, Any], problem: Problem) -> Reply:
+def _replied(message: Message, result: Mapping[str, object], problem: Problem) -> Reply:
     return Reply(200, frame(result_reply(message, result)), _STREAM, problem.status, problem.code)
 
 

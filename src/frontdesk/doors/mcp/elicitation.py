@@ -35,7 +35,7 @@ _SCHEMA = {
 }
 
 
-def ways_of(capabilities: Any) -> frozenset[Consent]:
+def ways_of(capabilities: object) -> frozenset[Consent]:
     """The ways of asking a person that a client declares. An empty `elicitation` means forms."""
     elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
     forms = isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
@@ -63,7 +63,7 @@ def declined() -> Problem:
     return Problem("consent_required", detail)
 
 
-def question_of(operation: Operation, challenge: Challenge) -> dict[str, Any]:
+def question_of(operation: Operation, challenge: Challenge) -> dict[str, object]:
     """The parameters of `elicitation/create`."""
     message = question(operation, challenge.extra["readBack"])
     return {"message": message, "requestedSchema": _SCHEMA}
@@ -79,14 +79,14 @@ class Elicitation:
     def signed(self, purpose: str, caller: Caller, value: str) -> str:
         return self._engine.cursors(caller.practice_id).encode([purpose, caller.client_id], [value])
 
-    def verified(self, purpose: str, caller: Caller, text: Any) -> str | None:
+    def verified(self, purpose: str, caller: Caller, text: object) -> str | None:
         """The content of a signed text. None if it was altered, or made for another client or purpose."""
         if not isinstance(text, str):
             return None
         found = self._engine.cursors(caller.practice_id).decode([purpose, caller.client_id], text)
         return None if found is None else str(found[0])
 
-    def session(self, caller: Caller, capabilities: Any) -> bytes:
+    def session(self, caller: Caller, capabilities: object) -> bytes:
         """A session id that carries what the host of a handshake revision can do: no state is kept for it."""
         return self.signed("session", caller, ",".join(sorted(ways_of(capabilities)))).encode()
 

@@ -25,7 +25,7 @@ _VERSION_KEY = f"{META}protocolVersion"
 CAPABILITIES = f"{META}clientCapabilities"
 _VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
 _ROUTING_HEADERS = frozenset((_VERSION_HEADER, _METHOD_HEADER, _NAME_HEADER))
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, object] = {}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 
 
@@ -40,7 +40,7 @@ class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a
         id: str | int | None = None,  # noqa: A002
         status: int = 400,
         framed: bool = False,
-        data: Any = None,
+        data: object = None,
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.id, self.status = code, message, id, status
@@ -53,7 +53,7 @@ class Message(NamedTuple):
     id: str | int | None  # None: a notification, which gets no response
     modern: bool
     repeated: tuple[str, ...] = ()  # properties that are given more than once
-    response: Mapping[str, Any] | None = None  # the whole message, if it is a response instead of a request
+    response: Mapping[str, object] | None = None  # the whole message, if it is a response instead of a request
 
     def rejection(self, code: int, message: str) -> Rejection:
         """Modern revisions give errors an HTTP status of their own."""
@@ -95,7 +95,7 @@ def not_a_request() -> Rejection:
     return Rejection(INVALID_REQUEST, "The body must be a JSON-RPC 2.0 request or notification.")
 
 
-def _is_response(document: Mapping[str, Any]) -> bool:
+def _is_response(document: Mapping[str, object]) -> bool:
     return isinstance(document.get("id"), str) and ("result" in document or "error" in document)
 
 

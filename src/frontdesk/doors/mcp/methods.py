@@ -1,7 +1,5 @@
 """Results of messages that call no tool."""
 
-from typing import Any
-
 from frontdesk.access.clients.caller import Caller
 from frontdesk.doors.mcp.cards import contents
 from frontdesk.doors.mcp.elicitation import needs_ways
@@ -17,7 +15,7 @@ from frontdesk.doors.mcp.results import (
 from frontdesk.operations import extensions_for
 
 
-def result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
+def result_of(message: Message, caller: Caller | None, public_url: str) -> object:
     """The result of a message that calls no tool."""
     cards = caller is not None and needs_ways(caller)
     if message.method == "tools/list":
@@ -40,7 +38,7 @@ def result_of(message: Message, caller: Caller | None, public_url: str) -> Any:
     raise message.rejection(METHOD_NOT_FOUND, "Method not found")
 
 
-def _resource(message: Message) -> dict[str, Any]:
+def _resource(message: Message) -> dict[str, object]:
     if message.method == "resources/list":
         return resources_list(modern=message.modern)
     if message.method == "resources/templates/list":

@@ -20,7 +20,7 @@ _LABELS = {
 }
 
 
-def lines(read_back: Mapping[str, Any]) -> list[tuple[str, str]]:
+def lines(read_back: Mapping[str, object]) -> list[tuple[str, str]]:
     """What would change, as labels and values."""
     found = []
     if "firstName" in read_back or "lastName" in read_back:
@@ -39,13 +39,13 @@ def lines(read_back: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def question(operation: Operation, read_back: Mapping[str, Any]) -> str:
+def question(operation: Operation, read_back: Mapping[str, object]) -> str:
     """The question that a host shows to its user."""
     said = "\n".join(f"{label}: {value}" for label, value in lines(read_back))
     return f"{operation.title}?\n{said}\nNothing has been changed yet."
 
 
-def _name(read_back: Mapping[str, Any], *fields: str) -> str:
+def _name(read_back: Mapping[str, object], *fields: str) -> str:
     return " ".join(str(read_back[field]) for field in fields if read_back.get(field))
 
 

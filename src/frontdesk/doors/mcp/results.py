@@ -23,7 +23,7 @@ from frontdesk.operations import OPERATIONS, Operation
 
 _SERVER = {"name": "frontdesk", "title": "Practice front desk", "version": __version__}
 _DESCRIPTION = "Front desk of a medical practice: find slots, book, move and cancel appointments."
-_CAPABILITIES: dict[str, Any] = {"tools": {}}
+_CAPABILITIES: dict[str, object] = {"tools": {}}
 _CHALLENGE_FIELDS = ("confirmationToken", "expiresAt", "readBack")
 # The same for every caller of a release, so clients may share it for an hour.
 _CACHING = {"ttlMs": 3_600_000, "cacheScope": "public"}
@@ -36,7 +36,7 @@ def frame(reply: bytes) -> bytes:
     return b"event: message\ndata: %b\n\n" % reply
 
 
-def result_reply(message: Message, result: Any) -> bytes:
+def result_reply(message: Message, result: object) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": result})
 
 
@@ -58,7 +58,7 @@ def tools_list(
 
 
 def error_reply(rejection: Rejection) -> bytes:
-    error: dict[str, Any] = {"code": rejection.code, "message": rejection.message}
+    error: dict[str, object] = {"code": rejection.code, "message": rejection.message}
     if rejection.data is not None:
         error["data"] = rejection.data
     return orjson.dumps({"jsonrpc": "2.0", "id": rejection.id, "error": error})
@@ -69,12 +69,12 @@ def resources_list(*, modern: bool) -> dict[str, Any]:
     return listed | _MODERN | _PRIVATE_CACHING if modern else listed
 
 
-def resource_templates(*, modern: bool) -> dict[str, Any]:
-    listed: dict[str, Any] = {"resourceTemplates": []}
+def resource_templates(*, modern: bool) -> dict[str, object]:
+    listed: dict[str, object] = {"resourceTemplates": []}
     return listed | _MODERN | _PRIVATE_CACHING if modern else listed
 
 
-def resource_read(found: list[dict[str, Any]], *, modern: bool) -> dict[str, Any]:
+def resource_read(found: list[dict[str, object]], *, modern: bool) -> dict[str, Any]:
     read = {"contents": found}
     return read | _MODERN | _PRIVATE_CACHING if modern else read
 
@@ -87,7 +87,7 @@ def discovered(public_url: str, *, cards: bool) -> orjson.Fragment:
     return orjson.Fragment(orjson.dumps(found | offered))
 
 
-def initialized(requested: Any, public_url: str, *, cards: bool) -> dict[str, Any]:
+def initialized(requested: Any, public_url: str, *, cards: bool) -> dict[str, object]:
     """The requested revision if supported, else our newest with a handshake."""
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
     return {
@@ -98,24 +98,24 @@ def initialized(requested: Any, public_url: str, *, cards: bool) -> dict[str, An
     }
 
 
-def _described(public_url: str) -> dict[str, Any]:
+def _described(public_url: str) -> dict[str, object]:
     """What hosts show of the server; older revisions do not know these fields."""
     return {**_SERVER, "description": _DESCRIPTION, "websiteUrl": f"{public_url}/docs", "icons": [_icon(public_url)]}
 
 
-def _icon(public_url: str) -> dict[str, Any]:
+def _icon(public_url: str) -> dict[str, object]:
     return {"src": f"{public_url}/favicon.ico", "mimeType": "image/svg+xml", "sizes": ["any"]}
 
 
-def _capabilities(cards: bool) -> dict[str, Any]:
+def _capabilities(cards: bool) -> dict[str, object]:
     return {**_CAPABILITIES, "resources": {}, "extensions": {EXTENSION: {}}} if cards else _CAPABILITIES
 
 
-def executed(answer: Answer, *, modern: bool) -> dict[str, Any]:
+def executed(answer: Answer, *, modern: bool) -> dict[str, object]:
     return _result(answer.quoted, orjson.Fragment(answer.content), modern)
 
 
-def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, Any]:
+def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str, object]:
     """The result of a write's first call, worded as a change that has not happened.
 
     Names and reasons that callers wrote are only in the data block, whose mark they could not have known.
@@ -134,7 +134,9 @@ def pending(operation: Operation, problem: Problem, *, modern: bool) -> dict[str
     return _result(text, challenge, modern)
 
 
-def pending_on_card(operation: Operation, challenge: Challenge, *, hidden_token: bool, modern: bool) -> dict[str, Any]:
+def pending_on_card(
+    operation: Operation, challenge: Challenge, *, hidden_token: bool, modern: bool
+) -> dict[str, object]:
     """The result of a write's first call for a host that shows its card; the model may not see a hidden token."""
     token, read_back = challenge.extra["confirmationToken"], challenge.extra["readBack"]
     if not hidden_token:
@@ -151,17 +153,17 @@ def pending_on_card(operation: Operation, challenge: Challenge, *, hidden_token:
     return _with_meta(_result(text, shown, modern), proposal_meta(operation, read_back, token))
 
 
-def _with_meta(result: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+def _with_meta(result: dict[str, Any], meta: Mapping[str, object]) -> dict[str, object]:
     return {**result, "_meta": {**result.get("_meta", {}), **meta}}
 
 
-def input_required(question: Mapping[str, Any], state: str) -> dict[str, Any]:
+def input_required(question: Mapping[str, object], state: str) -> dict[str, Any]:
     """The result of a write's first call in a modern revision, where the host asks its user."""
     request = {CONFIRM: {"method": "elicitation/create", "params": {"mode": "form", **question}}}
     return _MODERN | {"resultType": "input_required", "inputRequests": request, "requestState": state}
 
 
-def failed(problem: Problem, document: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
+def failed(problem: Problem, document: Mapping[str, object], *, modern: bool) -> dict[str, object]:
     lines = [f"{problem.code} ({problem.status}): {problem.detail}"]
     lines += [f"- {error.field}: {error.message} (rule {error.rule})" for error in problem.errors]
     lines.append(f"Retry: {problem.kind.retry}")
@@ -171,6 +173,6 @@ def failed(problem: Problem, document: Mapping[str, Any], *, modern: bool) -> di
     return _result("\n".join(lines), document, modern) | {"isError": True}
 
 
-def _result(text: str | orjson.Fragment, structured: Any, modern: bool) -> dict[str, Any]:
+def _result(text: str | orjson.Fragment, structured: object, modern: bool) -> dict[str, object]:
     result = {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
     return result | _MODERN if modern else result

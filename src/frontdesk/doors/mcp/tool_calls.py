@@ -1,7 +1,6 @@
 """Reads a tool call: its operation, its arguments and what comes in headers or metadata."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -46,7 +45,7 @@ def call_of(operation: Operation, message: Message, http: HttpRequest, resource:
     )
 
 
-def _cache_key(operation: Operation, given: dict[str, Any]) -> CacheKey | None:
+def _cache_key(operation: Operation, given: dict[str, object]) -> CacheKey | None:
     if operation.depends_on is None:
         return None
     try:
@@ -56,7 +55,7 @@ def _cache_key(operation: Operation, given: dict[str, Any]) -> CacheKey | None:
 
 
 def _arguments(
-    operation: Operation, message: Message, given: dict[str, Any], key_errors: list[FieldError]
+    operation: Operation, message: Message, given: dict[str, object], key_errors: list[FieldError]
 ) -> Arguments:
     arguments = from_tool(operation, given, message.repeated)
     arguments.errors += key_errors

@@ -27,13 +27,13 @@ _ON_ERROR = "With isError: the problem document instead (code, detail, errors)."
 _EITHER = "First call of an agent: code, confirmationToken, expiresAt and readBack. Executed: the other fields. "
 
 
-def tool_with_card(operation: Operation, icons: list[dict[str, Any]]) -> dict[str, Any]:
+def tool_with_card(operation: Operation, icons: list[dict[str, object]]) -> dict[str, object]:
     """A tool for hosts that show icons and app cards."""
     card = card_of(operation)
     return {**tool(operation), "icons": icons, **({} if card is None else {"_meta": card})}
 
 
-def tool(operation: Operation) -> dict[str, Any]:
+def tool(operation: Operation) -> dict[str, object]:
     """A tool as tools/list describes it."""
     read = operation.kind == "read"
     return {
@@ -51,7 +51,7 @@ def tool(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _output_schema(operation: Operation) -> dict[str, Any]:
+def _output_schema(operation: Operation) -> dict[str, object]:
     properties = _for_a_model(plain_schema(operation.output)["properties"], drop=frozenset(("additionalProperties",)))
     if "status" in properties:  # an appointment's status is a word, a problem's a number
         properties["status"] = {"anyOf": [properties["status"], {"type": "integer"}]}
@@ -61,7 +61,7 @@ def _output_schema(operation: Operation) -> dict[str, Any]:
     return {"type": "object", "description": description, "properties": properties}
 
 
-def _for_a_model(node: Any, drop: frozenset[str] = frozenset()) -> Any:
+def _for_a_model(node: object, drop: frozenset[str] = frozenset()) -> Any:
     if isinstance(node, list):
         return [_for_a_model(item, drop) for item in node]
     if not isinstance(node, dict):

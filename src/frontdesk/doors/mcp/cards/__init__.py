@@ -6,7 +6,6 @@ A card is one HTML document without any address in it. It talks to its host only
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from frontdesk.doors.mcp.read_back import lines
 from frontdesk.operations import Operation
@@ -19,7 +18,7 @@ _SLOT_SEARCHES = ("search_slots", "find_first_available")
 _TITLES = {"confirm": "Confirm a change", "slots": "Free times"}
 
 
-def card_of(operation: Operation) -> Mapping[str, Any] | None:
+def card_of(operation: Operation) -> Mapping[str, object] | None:
     """The `_meta` of a tool that has a card."""
     if operation.name in _SLOT_SEARCHES:
         name = "slots"
@@ -30,11 +29,11 @@ def card_of(operation: Operation) -> Mapping[str, Any] | None:
     return {"ui": {"resourceUri": _uri(name), "visibility": ["model", "app"]}}
 
 
-def resources() -> list[dict[str, Any]]:
+def resources() -> list[dict[str, object]]:
     return [{"uri": _uri(name), "name": name, "title": title, "mimeType": MIME_TYPE} for name, title in _TITLES.items()]
 
 
-def contents(uri: str) -> list[dict[str, Any]] | None:
+def contents(uri: str) -> list[dict[str, object]] | None:
     """The document of a card; None for an unknown address."""
     name = next((name for name in _TITLES if uri == _uri(name)), None)
     if name is None:
@@ -50,13 +49,13 @@ def _document(name: str) -> str:
     return text.replace("TITLE", _TITLES[name], 1).replace("SCRIPT", script, 1)
 
 
-def proposal_meta(operation: Operation, read_back: Mapping[str, Any], token: str | None) -> dict[str, Any]:
+def proposal_meta(operation: Operation, read_back: Mapping[str, object], token: str | None) -> dict[str, object]:
     """What the card of a proposed write shows. The token is here only if the model must not see it."""
     shown = {"tool": operation.name, "title": operation.title, "lines": lines(read_back)}
     return {_META_KEY: shown if token is None else {**shown, "confirmationToken": token}}
 
 
-def takes_cards(capabilities: Any) -> bool:
+def takes_cards(capabilities: object) -> bool:
     extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
     ui = extensions.get(EXTENSION) if isinstance(extensions, dict) else None
     types = ui.get("mimeTypes") if isinstance(ui, dict) else None
