@@ -213,7 +213,7 @@ def closed(on_database_down):
 """
 
 
-FROM_ROOT = "root starts the service without an account of its own"
+FROM_ROOT = "root runs the service"
 
 
 def children(pid: int) -> list[int]:

@@ -419,7 +419,8 @@ async def test_proposals_that_wait_are_shown_without_what_they_propose(
     assert asked.status_code == 428
     grid = await staff.get("/console/calendar/grid?date=2026-11-16", headers=known)
     [waiting] = Document(grid.text).having("data-waiting")
-    assert words(waiting.text).startswith("1 proposal waits for confirmation: agent of harbor, booking, until ")
+    proposal = "1 proposal waits for confirmation: agent of harbor: Book an appointment, until "
+    assert words(waiting.text).startswith(proposal)
     assert ada not in grid.text
     assert all("data-unchanged" in each.attributes for each in Document(grid.text).having("data-column"))
     world.clock.advance(minutes=20)

@@ -50,7 +50,7 @@ def test_every_reason_for_which_an_operation_declines_is_translated() -> None:
 
 def test_the_listed_faults_are_those_that_fields_have() -> None:
     folder = Path(frontdesk.__file__).parent
-    parts = ("console", "domain", "engine", "operations", "practice_file")
+    parts = ("console", "desk", "domain", "engine", "operations", "practice_file")
     code = "".join(
         path.read_text(encoding="utf-8")
         for part in parts

@@ -76,5 +76,5 @@ async def test_bookings_reach_open_streams_of_every_worker_and_a_stop_does_not_w
             assert await server.process.wait() == 0
         await asyncio.gather(*watching)
         await browser.aclose()
-        log = [line for line in server.log.read_text().splitlines() if "root starts the service" not in line]
+        log = [line for line in server.log.read_text().splitlines() if "root runs the service" not in line]
         assert not [line for line in log if '"level":"error"' in line or '"level":"warning"' in line]

@@ -65,7 +65,7 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     [executed] = await records(world, operation=OVERRIDE_BOOKING.name, outcome="executed")
     assert (executed["actor"], set(executed["subject_ids"])) == (staff.headers[TEST_STAFF], {over, ada})
     audit = words(Document((await admin.get("/console/audit")).text).tagged("main")[0].text)
-    assert "booked an appointment against the rules for Ada Lovelace (overbooked: In pain <b>)" in audit
+    assert "booked an appointment for Ada Lovelace against the rules (overbooked: In pain <b>)" in audit
 
     assert await slots(agent) == offered, "what is offered is the same as before"
     [event] = await stored(

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.doors import rest
-from frontdesk.operations import OPERATIONS
+from frontdesk.operations import OPERATIONS, published
 from frontdesk.operations._schemas import plain_schema
 from tests.doors.rest_calls import ADA, MATCH, TRACE, log_lines, path_of
 from tests.support.world import World, patient_id, rules, slots
@@ -145,8 +145,9 @@ async def test_an_unexpected_error_is_internal_and_its_trace_is_in_the_log(
     async def run(_context: Any, given: Any) -> dict[str, Any]:
         raise RuntimeError(f"secret words about {given.first_name} {given.last_name}")
 
-    broken = tuple(replace(op, run=run) if op.name == "match_patient" else op for op in OPERATIONS)
-    monkeypatch.setattr(rest, "OPERATIONS", broken)
+    operations = published()
+    broken = {**operations, "match_patient": replace(operations["match_patient"], run=run)}
+    monkeypatch.setattr(rest, "published", lambda: broken)
     door = rest.RestDoor(world.service.engine, world.service.settings, world.service.requests)
     agent = await world.client()
     async with httpx.AsyncClient(

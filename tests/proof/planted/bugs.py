@@ -42,7 +42,7 @@ def apply(edits: tuple[Edit, ...], source: Path) -> None:
 BUGS: Mapping[str, Bug] = {
     "lost update: a patient's fields are written as they were read before": Bug(
         {"not linearizable (person)"},
-        Edit(PATIENTS, "IF c ? 'before' AND", "IF false AND"),
+        Edit(PATIENTS, "IF (p.first_name, p.last_name, p.dob, p.phone, p.email) IS", "IF false AND (p.first_name, p.last_name, p.dob, p.phone, p.email) IS"),
     ),
     "lost write: an e-mail is acknowledged and not stored": Bug(
         {"not linearizable (person)"},
@@ -105,7 +105,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "hold leaks: a booked one keeps its time": Bug(
         {"not linearizable (day)", "not linearizable (hold)"},
-        Edit(WRITES, "(v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now))", "false"),
+        Edit(WRITES, "IF v_hold IS NOT NULL AND NOT end_hold(p_practice, v_hold, p_actor, p_now) THEN", "IF false THEN"),
     ),
     "hold leaks: an expired one keeps its time": Bug(
         {"not linearizable (day)", "not linearizable (hold)"},
@@ -129,7 +129,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "double booking: a patient at two places": Bug(
         {"double booking", "not linearizable (diary)"},
-        Edit(WRITES, "IF patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL) THEN", "IF false THEN"),
+        Edit(WRITES, "v_busy := patient_is_busy(p_practice, v_patient, v_starts, v_ends, NULL);", "v_busy := false;"),
         Edit("operations/_booking.py", "if checked.patient_busy:", "if False:"),
     ),
     "token executed twice: it is not consumed": Bug(
@@ -160,7 +160,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "audit record missing: of cancellations": Bug(
         {"audit record missing"},
-        Edit(WRITES, "IF done.outcome <> 'stale' THEN", "IF done.outcome <> 'stale' AND p_operation <> 'cancel_appointment' THEN"),
+        Edit(WRITES, "IF done.outcome NOT IN ('stale', 'refused') THEN", "IF done.outcome NOT IN ('stale', 'refused') AND p_operation <> 'cancel_appointment' THEN"),
     ),
     "audit record missing: of a read": Bug(
         {"read without an audit record"},

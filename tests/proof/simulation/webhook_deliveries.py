@@ -56,7 +56,8 @@ class Deliveries:
         for row in due[: max(0, free)]:
             row.holder, row.due = holder, now + lease
         return [
-            {"endpoint_id": "whk_1", "event_id": row.event, "attempts": row.attempts} for row in due[: max(0, free)]
+            {"endpoint_id": "whk_1", "event_id": row.event, "type": "appointment.booked", "attempts": row.attempts}
+            for row in due[: max(0, free)]
         ]
 
     def _finish(self, now: datetime, holder: str, _endpoints: list[str], *given: Any) -> list[dict[str, Any]]:
