@@ -203,7 +203,7 @@ def build_service(
         services=services,
         clock=now,
     )
-    services.build(Core(settings=settings, database=database, engine=engine, clock=now))
+    services.build(Core(settings=settings, database=database, tokens=tokens, engine=engine, clock=now))
     return Service(
         settings=settings,
         database=database,
@@ -229,7 +229,6 @@ def build_service(
             database=database,
             cipher=cipher,
             ring=ring,
-            tokens=tokens,
             applications=applications,
             public_url=settings.public_url,
             webhook_sender=webhook_sender,
@@ -364,7 +363,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
     )
     gateway.connection_limit = service.connection_limit
     gateway.on_drain, gateway.on_close = health.drain, service.desk.live.close
-    app.state.gateway = gateway  # the agent's view of the console sends its calls through it
+    app.state.gateway = gateway  # pages may call the doors through it
     return gateway
 
 

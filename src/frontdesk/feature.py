@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
+    from frontdesk.access.clients.tokens import Tokens
     from frontdesk.audit.sentences import Action
     from frontdesk.background import Step
     from frontdesk.console.guard import Page
@@ -34,6 +35,7 @@ class Core:
 
     settings: "Settings"
     database: "Database"
+    tokens: "Tokens"
     engine: "Engine"
     clock: Callable[[], datetime]
 

@@ -1,7 +1,7 @@
 """Every command and every action of the console leaves an audit record, or stands here with the reason why not."""
 
 import argparse
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from frontdesk import desk
 from frontdesk.cli import _parser
+from frontdesk.feature import features
 from frontdesk.store import database as store
 from frontdesk.store import hosts
 from tests.cli.in_process import Command, command
@@ -103,7 +103,7 @@ QUIET_ACTIONS = {
     "AbsenceStore.covering",
     "AbsenceStore.current", "AbsenceStore.find", "AbsenceStore.finish", "AbsenceStore.pending", "Absences.current",
     "ProposedTimes.of",
-    "AgentView.is_sandbox", "Assistants.all", "Assistants.application", "Assistants.are_allowed",
+    "Assistants.all", "Assistants.application", "Assistants.are_allowed",
     "Assistants.one", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Calendar.next_working_day", "Calendar.version",
@@ -145,22 +145,33 @@ def test_every_command_is_audited_or_named_with_the_reason() -> None:
         assert any(f"{words} ".startswith(f"{leaf} ") for words in known), f"is {leaf} audited?"
 
 
-def test_every_action_of_the_desk_is_audited_or_named() -> None:
+@pytest.mark.parametrize("package", ["frontdesk.desk", *(f"frontdesk.features.{each.name}" for each in features())])
+def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
+    """Those of a feature are named in `audited.py` beside its tests."""
+    quiet, recorded_by = (QUIET_ACTIONS, RECORDED_BY) if package == "frontdesk.desk" else named_by_feature(package)
     found, silent = set(), []
-    for module in pkgutil.iter_modules(desk.__path__, f"{desk.__name__}."):
-        if module.name.endswith((".context", ".actors")):
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        if module.name.endswith(("desk.context", "desk.actors")):
             continue
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
                 if kind.__module__ == module.name and not name.startswith("_"):
                     action = f"{kind.__name__}.{name}"
                     found.add(action)
-                    source, by = inspect.getsource(method), RECORDED_BY.get(action)
+                    source, by = inspect.getsource(method), recorded_by.get(action)
                     recorded = RECORDS.search(source) if by is None else f"self.{by}(context" in source
-                    if action not in QUIET_ACTIONS and not recorded:
+                    if action not in quiet and not recorded:
                         silent.append(action)
     assert silent == []
-    assert found >= QUIET_ACTIONS
+    assert found >= quiet
+
+
+def named_by_feature(package: str) -> tuple[set[str], dict[str, str]]:
+    name = f"tests.{package.removeprefix('frontdesk.')}.audited"
+    if importlib.util.find_spec(name) is None:
+        return set(), {}
+    named = importlib.import_module(name)
+    return named.QUIET_ACTIONS, named.RECORDED_BY
 
 
 async def records_of(world: World) -> list[Any]:

@@ -42,7 +42,6 @@ _NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
             NavItem("/clients", N_("Clients"), "key", "admin"),
             NavItem("/usage", N_("Usage"), "chart", "admin"),
             NavItem("/confirmations", N_("Confirmations"), "check", "staff"),
-            NavItem("/agent", N_("Agent's view"), "agent", "admin"),
         ),
     ),
     (

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from frontdesk.console.agent_view import pages as agent_view
 from frontdesk.console.assets import asset_routes
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded_routes
 from frontdesk.console.navigation import HOME
@@ -60,7 +59,7 @@ async def _nothing(_request: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
-    patient_links, blocks, absences, staff, agent_view, assistants, clients, usage, reports, confirmations,
+    patient_links, blocks, absences, staff, assistants, clients, usage, reports, confirmations,
     connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
     practice_closures, health, webhooks, feeds, audit,
 )  # fmt: skip

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontdesk.access.assistants.applications import Applications
-from frontdesk.access.clients.tokens import Tokens
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.desk.absence_store import AbsenceStore
 from frontdesk.desk.absences import Absences
-from frontdesk.desk.agent_view import AgentView
 from frontdesk.desk.appointments import Appointments
 from frontdesk.desk.arrivals import Arrivals
 from frontdesk.desk.assistants import Assistants
@@ -64,7 +62,6 @@ class Desk:
     blocks: Blocks
     absences: Absences
     live: LiveCalendars
-    agent_view: AgentView
     assistants: Assistants
     clients: Clients
     usage: Usage
@@ -92,7 +89,6 @@ def build_desk(
     database: Database,
     cipher: KeyCipher,
     ring: KeyRing,
-    tokens: Tokens,
     applications: Applications,
     public_url: str,
     webhook_sender: Sender,
@@ -116,7 +112,6 @@ def build_desk(
         blocks=blocks,
         absences=Absences(AbsenceStore(database), engine, blocks),
         live=LiveCalendars(),
-        agent_view=AgentView(engine, tokens, public_url),
         assistants=Assistants(database, applications),
         clients=Clients(database, ring),
         usage=Usage(database),

@@ -5,7 +5,6 @@ from functools import cache
 
 from frontdesk.audit.actions import (
     absences,
-    agent_view,
     clients,
     desk,
     feeds,
@@ -21,7 +20,6 @@ from frontdesk.feature import features
 _CORE = (
     *desk.ACTIONS,
     *patient_links.ACTIONS,
-    *agent_view.ACTIONS,
     *absences.ACTIONS,
     *feeds.ACTIONS,
     *staff.ACTIONS,

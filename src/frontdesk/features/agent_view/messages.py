@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from frontdesk.console.agent_view.exchange import Exchange, as_curl
+from frontdesk.features.agent_view.exchange import Exchange, as_curl
 
 _PAYLOAD_OPENS = ('    "arguments": {', '    "structuredContent": {')  # inside params or result, indented by two
 _PAYLOAD_CLOSES = "    }"

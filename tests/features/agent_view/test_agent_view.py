@@ -10,8 +10,8 @@ import asyncpg
 import httpx
 import pytest
 
-from frontdesk.console.agent_view.scenarios import SCENARIOS
-from frontdesk.console.agent_view.state import ScenarioState, load_state
+from frontdesk.features.agent_view.scenarios import SCENARIOS
+from frontdesk.features.agent_view.state import ScenarioState, load_state
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN, TEST_STAFF, signed_in
 from tests.support.world import PRACTICE, World

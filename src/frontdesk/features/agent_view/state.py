@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from frontdesk.console.agent_view.narration import local_time_text
+from frontdesk.features.agent_view.narration import local_time_text
 from frontdesk.operations import Operation
 
 Value = int | str

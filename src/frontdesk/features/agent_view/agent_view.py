@@ -17,6 +17,7 @@ from frontdesk.desk.context import ActionContext
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPOINTMENT_FORM, PATIENT_FORM
 from frontdesk.engine.execute import Engine
+from frontdesk.features.agent_view.actions import TRY_OUT
 from frontdesk.operations import Operation
 
 _TOKEN_SECONDS = 60
@@ -43,7 +44,7 @@ class AgentView:
         if commits(client, operation, arguments) and not await self.is_sandbox(context):
             raise Problem("conflict", "This page executes writes in sandbox practices only.")
         subjects = [client.client_id, *_SUBJECT.findall(orjson.dumps(dict(arguments)).decode())]
-        await context.record("console.agent_view", *dict.fromkeys(subjects))
+        await context.record(TRY_OUT.name, *dict.fromkeys(subjects))
         proven = AuthenticatedClient(
             client.client_id, client.practice_slug, client.grant, client.scopes, client.tokens_not_before
         )

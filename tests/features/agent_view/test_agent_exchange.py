@@ -5,8 +5,8 @@ import orjson
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.app import build_app
-from frontdesk.console.agent_view.exchange import Exchange, SentMessage, as_curl, exchange, mcp_request, rest_request
-from frontdesk.console.agent_view.messages import panes
+from frontdesk.features.agent_view.exchange import Exchange, SentMessage, as_curl, exchange, mcp_request, rest_request
+from frontdesk.features.agent_view.messages import panes
 from frontdesk.operations import OPERATIONS
 from tests.console.signing_in import ACCESS_TOKEN
 from tests.support.world import World, patient_id, slots

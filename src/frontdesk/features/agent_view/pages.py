@@ -12,17 +12,18 @@ from typing import Any
 from starlette.responses import Response
 
 from frontdesk.access.clients.records import ClientRecord
-from frontdesk.console.agent_view import narration
-from frontdesk.console.agent_view.exchange import Exchange, SentMessage, exchange, mcp_request, rest_request
-from frontdesk.console.agent_view.messages import panes
-from frontdesk.console.agent_view.scenarios import Scenario, ScenarioStep, scenarios
-from frontdesk.console.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
-from frontdesk.desk.agent_view import commits
+from frontdesk.console.navigation import NavItem
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.sandbox import SCENARIOS as SIMULATED
+from frontdesk.features.agent_view import narration
+from frontdesk.features.agent_view.agent_view import AgentView, commits
+from frontdesk.features.agent_view.exchange import Exchange, SentMessage, exchange, mcp_request, rest_request
+from frontdesk.features.agent_view.messages import panes
+from frontdesk.features.agent_view.scenarios import Scenario, ScenarioStep, scenarios
+from frontdesk.features.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.operations import BY_NAME, OPERATIONS, Operation
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.texts import N_
@@ -144,7 +145,7 @@ def _arguments(operation: Operation, form: Form) -> dict[str, Value]:
 async def _run(
     request: ConsoleRequest, walk: ScenarioProgress, arguments: dict[str, Value], simulate: str
 ) -> StepResult:
-    operation, view = walk.operation, request.desk.agent_view
+    operation, view = walk.operation, request.services[AgentView]
     code = simulate if simulate in SIMULATED else None
     trace = f"00-{request.context.request_id}-{secrets.token_hex(8)}-01"
     token = await view.admit(request.context, walk.client, operation, arguments)
@@ -187,7 +188,7 @@ async def _render(
     ran: StepResult | None = None,
     typed: dict[str, Value] | None = None,
 ) -> Response:
-    view = request.desk.agent_view
+    view = request.services[AgentView]
     sandbox = await view.is_sandbox(request.context)
     shown: dict[str, Any] = {
         "clients": await request.desk.clients.all(request.context),
@@ -220,7 +221,7 @@ async def _render(
             "simulate": walk.step.simulate if walk.step is not None else None,
             "blocked": _(_ONLY_SANDBOX) if kind == "commit" and not sandbox else None,
         }
-    return request.render("agent_view.html", title=_("Agent's view"), **shown)
+    return request.render("agent_view/page.html", title=_("Agent's view"), **shown)
 
 
 def _suggested(walk: ScenarioProgress, demo: bool, today: date) -> dict[str, Value]:
@@ -262,6 +263,7 @@ def _properties(operation: Operation) -> Mapping[str, Any]:
     return properties
 
 
+NAVIGATION = {"Agents": (NavItem(PATH, N_("Agent's view"), "agent", "admin"),)}
 PAGES = (
     Page("GET", PATH, _render, role="admin"),
     Page("POST", PATH, _step_page, role="admin"),
