@@ -246,7 +246,7 @@ async def test_clients_are_listed_by_practice(
 
 
 async def test_bad_input_is_one_sentence_and_adds_nothing(database: Database, ring: KeyRing, practice: str) -> None:
-    faults: list[tuple[dict[str, Any], str]] = [
+    errors: list[tuple[dict[str, Any], str]] = [
         ({"practice": "riversid"}, "no practice 'riversid'; the closest is 'riverside'"),
         ({"name": "  "}, "name"),
         ({"name": "x" * 101}, "name"),
@@ -258,7 +258,7 @@ async def test_bad_input_is_one_sentence_and_adds_nothing(database: Database, ri
         ({"quota": -1}, "quota must be between"),
     ]
     good = {"practice": practice, "name": "Agent", "grant": "agent", "scopes": ["slots:read"]}
-    for change, sentence in faults:
+    for change, sentence in errors:
         with pytest.raises(ClientError, match=sentence):
             await add_client(database, ring, **{**good, **change})
     assert await list_clients(database) == []

@@ -54,10 +54,10 @@ def _whom_to_call(window: Window, place: Office) -> None:
     expect(page.get_by_role("button", name="Called").first).to_be_visible()
 
 
-def _block_with_faults(window: Window, _place: Office) -> None:
+def _block_with_errors(window: Window, _place: Office) -> None:
     page = window.go("/blocks")
     page.get_by_role("button", name="Block time").click()
-    expect(page.locator(".fault").first).to_be_visible()
+    expect(page.locator(".error").first).to_be_visible()
 
 
 def _client_secret(window: Window, _place: Office) -> None:
@@ -154,7 +154,7 @@ BEHIND_FORMS: Mapping[str, tuple[str | None, Reach]] = {
     "audit: verified": ("admin", _trail_verified),
     "away: whom to call": ("staff", _whom_to_call),
     "away: with new times": ("staff", _provider_away),
-    "blocked time: refused": ("staff", _block_with_faults),
+    "blocked time: refused": ("staff", _block_with_errors),
     "client: new secret": ("admin", _new_secret_asked_for),
     "client: refused": ("admin", _client_refused),
     "client: secret": ("admin", _client_secret),

@@ -84,7 +84,7 @@ _FOCUSED = """(control) => {
 
 
 @dataclass
-class Faults:
+class PageErrors:
     """What a page must not do: report errors, break its own policy, open dialogs, ask anybody else for anything."""
 
     origin: str
@@ -121,11 +121,11 @@ class Faults:
 
 @dataclass
 class Window:
-    """One person's browser: its own cookies, its own faults."""
+    """One person's browser: its own cookies, its own errors."""
 
     context: BrowserContext
     page: Page
-    faults: Faults
+    errors: PageErrors
     url: str
 
     def go(self, path: str) -> Page:
@@ -179,9 +179,9 @@ class Office:
             context.add_init_script(_OBSERVING)
         elif FIREFOX:  # the option above does nothing there
             context.route("**/*.js*", lambda route: route.abort())
-        faults = Faults(self.desk.url)
-        context.on("page", faults.watch)
-        return Window(context, context.new_page(), faults, self.desk.url)
+        errors = PageErrors(self.desk.url)
+        context.on("page", errors.watch)
+        return Window(context, context.new_page(), errors, self.desk.url)
 
 
 def command(desk: Desk, *arguments: str) -> dict[str, str]:
@@ -292,7 +292,7 @@ def office(folder: Path) -> Iterator[Office]:
             window = opened.open(role)
             sign_in(window.page, opened.new_link(role, name))
             opened.signed_in[role] = window.context.storage_state()
-            window.faults.check()
+            window.errors.check()
             window.context.close()
         yield opened
         browser.close()

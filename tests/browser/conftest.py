@@ -44,7 +44,7 @@ def forms_admin(place: Office, forms_clinic: None) -> str:
     sign_in(opened.page, place.new_link("admin", "Ines Faria", "forms"))
     place.signed_in["forms"] = opened.context.storage_state()
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
     return "forms"
 
 
@@ -61,7 +61,7 @@ def window(place: Office) -> Iterator[Callable[..., Window]]:
     for each in opened:
         each.context.close()
     for each in opened:
-        each.faults.check()
+        each.errors.check()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -40,10 +40,10 @@ def installed() -> str | None:
 
 @dataclass
 class Firefox:
-    """One window. `faults` are the errors and warnings of its pages."""
+    """One window. `errors` are the errors and warnings of its pages."""
 
     connection: ClientConnection
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     _context: str = ""
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -120,7 +120,7 @@ class Firefox:
 
     def _note(self, entry: dict[str, Any]) -> None:
         if entry["level"] in ("error", "warn"):
-            self.faults.append(f"{entry['level']}: {entry['text']}")
+            self.errors.append(f"{entry['level']}: {entry['text']}")
 
 
 class BidiError(Exception):

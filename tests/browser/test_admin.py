@@ -48,7 +48,7 @@ def expect_in_time(shown: Locator) -> None:
 
 def test_a_client_is_added_rotated_and_disabled_by_mouse(place: Office, window: Open) -> None:
     opened = window("admin")
-    opened.faults.expected.append("status of 422")  # a form with a fault is shown again
+    opened.errors.expected.append("status of 422")  # a form with an error is shown again
     page = opened.go("/clients")
     page.get_by_role("link", name="Add a client").click()
     page.get_by_label("Calls a minute").fill("many")
@@ -176,7 +176,7 @@ def test_a_new_practice_is_led_from_empty_to_its_first_booking(place: Office, wi
     path.write_text(EMPTY)
     command(place.desk, "practice", "import", str(path))
     opened = window(None)
-    opened.faults.expected.append("status of 422")  # a file with faults is shown again
+    opened.errors.expected.append("status of 422")  # a file with errors is shown again
     page = opened.page
     sign_in(page, staff_link(place.desk, "admin", "Ines Faria", "newcomer"))
     opened.go("/setup")
@@ -188,9 +188,9 @@ def test_a_new_practice_is_led_from_empty_to_its_first_booking(place: Office, wi
     )
     page.get_by_label("File", exact=True).set_input_files(path)
     page.get_by_role("button", name="Show what changes").click()
-    faults = page.get_by_role("alert")
-    expect(faults).to_contain_text("faults. Nothing was changed.")
-    expect(faults.get_by_role("listitem")).to_have_count(2)
+    errors = page.get_by_role("alert")
+    expect(errors).to_contain_text("errors. Nothing was changed.")
+    expect(errors.get_by_role("listitem")).to_have_count(2)
     path.write_text(FILLED)
     page.get_by_label("File", exact=True).set_input_files(path)
     page.get_by_role("button", name="Show what changes").click()

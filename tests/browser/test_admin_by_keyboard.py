@@ -149,7 +149,7 @@ def test_days_are_closed_and_opened_again(window: Open, forms_admin: str) -> Non
 def test_an_assistant_is_connected_and_disconnected(place: Office, window: Open) -> None:
     opened = window("admin")
     with receiver() as (server, _):
-        opened.faults.expected.append(server)
+        opened.errors.expected.append(server)
         page = opened.go(place.agent.consent(f"{server}/callback"))
         press(page, page.get_by_role("checkbox", name="Read patients' data"), "Space")
         press(page, page.get_by_role("button", name="Connect", exact=True))

@@ -16,7 +16,7 @@ def test_the_printed_link_signs_in_once(place: Office, window: Callable[..., Win
     sign_in(page, link)
     expect(page.get_by_role("navigation", name="Console")).to_be_visible()
     late = window(None)
-    late.faults.expected.append("status of 4..")
+    late.errors.expected.append("status of 4..")
     late.page.goto(link)
     late.page.get_by_role("button", name="Sign in").click()
     expect(late.page.get_by_role("alert")).to_be_visible()

@@ -69,7 +69,7 @@ def test_a_practice_file_is_given_by_keyboard(window: Open, tmp_path: Path) -> N
     path = tmp_path / "practice.yaml"
     path.write_text("practice: {slug: demo}\nlocations: nowhere\n")
     opened = window("admin")
-    opened.faults.expected.append("status of 422")  # a file with faults is shown again
+    opened.errors.expected.append("status of 422")  # a file with errors is shown again
     opened.page.on("filechooser", lambda _: None)  # from now on the browser tells of them; that takes it a moment
     page = opened.go("/practice")
     tab_to(page, page.get_by_label("File", exact=True))
@@ -77,4 +77,4 @@ def test_a_practice_file_is_given_by_keyboard(window: Open, tmp_path: Path) -> N
         page.keyboard.press("Enter")
     chooser.value.set_files(path)
     press(page, page.get_by_role("button", name="Show what changes"))
-    expect(page.get_by_role("alert")).to_contain_text("faults. Nothing was changed.")
+    expect(page.get_by_role("alert")).to_contain_text("errors. Nothing was changed.")

@@ -27,7 +27,7 @@ def desk(place: Office) -> Iterator[Window]:
     sign_in(opened.page, place.new_link("staff", "Ann at the desk", _SLUG))
     yield opened
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
 
 
 def test_dates_are_typed_in_any_usual_form_and_shown_in_the_practices(desk: Window) -> None:

@@ -45,7 +45,7 @@ def test_a_full_time_is_overbooked(place: Office, window: Open) -> None:
     agent.book(agent.patient("Sitting"), full)
     agent.patient("Inserted")
     opened = window("staff")
-    opened.faults.expected.append("Failed to load resource.*409")
+    opened.errors.expected.append("Failed to load resource.*409")
     page = calendar(opened, full, provider=str(CHEN))
     arrive(entry(page, "Sitting"))
     tab_to(page, page.locator('[data-entry][tabindex="0"]'))
@@ -107,7 +107,7 @@ def lock_with(page: Page, pin: str) -> None:
 
 def test_a_shared_desk_is_locked_unlocked_and_passed_on(place: Office, window: Open) -> None:
     opened = window(None)
-    opened.faults.expected.append("status of 401")  # a wrong PIN
+    opened.errors.expected.append("status of 401")  # a wrong PIN
     page = opened.go("/sign-in")
     sign_in_with(page, place.new_link("staff", "Early Shift"))
     lock_with(page, "2468")

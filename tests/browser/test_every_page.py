@@ -37,7 +37,7 @@ def paths(place: Office) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_page_is_accessible_still_and_quick(name: str, admins: Window, paths: dict[str, str]) -> None:
-    admins.faults.noted.clear()
+    admins.errors.noted.clear()
     admins.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
     page = admins.go(paths[name])
     paint = page.evaluate(_WHEN_PAINTED)
@@ -52,7 +52,7 @@ def test_page_is_accessible_still_and_quick(name: str, admins: Window, paths: di
     observed = page.evaluate("window.observed")
     assert observed["shift"] < _MAX_LAYOUT_SHIFT, observed["moved"]
     require_accessible(page)
-    admins.faults.check()
+    admins.errors.check()
 
 
 @pytest.mark.parametrize("name", [name for name in PLACES if name.startswith("calendar")])
@@ -71,8 +71,8 @@ def test_calendar_that_arrives_in_pieces_is_still(name: str, place: Office, path
 def test_page_behind_a_form_is_accessible(name: str, place: Office) -> None:
     role, reach = BEHIND_FORMS[name]
     opened = open_with_axe(place, role)
-    opened.faults.expected.append("status of 4..")  # some of these pages say that something was refused
+    opened.errors.expected.append("status of 4..")  # some of these pages say that something was refused
     reach(opened, place)
     require_accessible(opened.page)
-    opened.faults.check()
+    opened.errors.check()
     opened.context.close()

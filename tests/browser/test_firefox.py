@@ -68,4 +68,4 @@ def test_a_day_at_the_desk_in_firefox(place: Office, window: Firefox) -> None:
     window.wait(f"!({entry('Reynard')})")
     window.click(".toast button", "Undo")
     window.wait(entry("Reynard"))
-    assert window.faults == []
+    assert window.errors == []

@@ -259,7 +259,7 @@ def test_time_is_blocked_and_opened_again(window: Open, agent: Agent) -> None:
 def test_a_patient_is_found_read_and_changed(window: Open, agent: Agent) -> None:
     patient = agent.patient("Findable", phone="+1 555 010 0164")
     opened = window("staff")
-    opened.faults.expected.append("status of 4..")  # a form with a fault is shown again
+    opened.errors.expected.append("status of 4..")  # a form with an error is shown again
     page = opened.go("/patients")
     page.get_by_role("searchbox").fill("find 0164")
     page.keyboard.press("Enter")

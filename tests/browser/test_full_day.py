@@ -40,7 +40,7 @@ def desk(place: Office) -> Iterator[Window]:
     sign_in(opened.page, place.new_link("staff", "Fay at the desk", full_day.SLUG))
     yield opened
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
 
 
 def show(desk: Window, width: int, height: int) -> Page:

@@ -95,7 +95,7 @@ def test_a_free_time_is_booked_with_a_press_a_name_and_enter(place: Office, agen
     expect(entry(page, "Popover")).to_be_visible()
     expect(entry(page, "Popover")).to_contain_text(slot.time)
     window.context.close()
-    window.faults.check()
+    window.errors.check()
 
 
 def test_a_press_finds_the_row_of_a_day_that_is_an_hour_longer(place: Office, window: Open, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_schedule_stays_while_the_service_is_away(window: Open, agent: Agent
     earlier, *_, slot = free_times(agent)
     agent.book(agent.patient("Staying"), slot)
     opened = window("staff")
-    opened.faults.expected.append("Failed to load resource|ERR_")
+    opened.errors.expected.append("Failed to load resource|ERR_")
     page = calendar(opened, slot, provider=str(CHEN))
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     page.route("**/console/**", lambda route: route.abort())
@@ -185,7 +185,7 @@ def test_the_schedule_stays_while_the_service_is_away(window: Open, agent: Agent
 
 def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
     opened = window("staff")
-    opened.faults.expected.append("status of 401")
+    opened.errors.expected.append("status of 401")
     page = new_patient(opened, "Kept", "Typing", "+1 555 020 9999")
     kept = opened.context.cookies()
     opened.context.clear_cookies()
@@ -198,14 +198,14 @@ def test_a_typed_form_outlives_its_session(place: Office, window: Open) -> None:
 
 def test_a_refused_form_outlives_its_session(window: Open, agent: Agent) -> None:
     opened = window("staff")
-    opened.faults.expected.append("status of (401|409|422)")
+    opened.errors.expected.append("status of (401|409|422)")
     page = new_patient(opened, "Still", "There", "1")
     save = page.get_by_role("button", name=re.compile("Add|Save"))
     save.click()
-    expect(page.locator(".fault")).to_be_visible()
+    expect(page.locator(".error")).to_be_visible()
     page.wait_for_load_state()
     sign_out_and_in(opened, save)
-    expect(page.locator(".fault")).to_be_visible()
+    expect(page.locator(".error")).to_be_visible()
     expect(page.get_by_label("First name")).to_have_value("Still")
 
     slot = free_time(agent)

@@ -94,7 +94,7 @@ def test_nothing_typed_is_run_on_any_page(hostile: tuple[Window, list[str]]) -> 
         page.wait_for_load_state("load")
         shown += _look(page, path)
     assert shown > len(pages), "the attacks were on the pages at all"
-    window.faults.check()
+    window.errors.check()
 
 
 def test_nothing_found_is_run_in_a_search_or_beside_the_calendar(hostile: tuple[Window, list[str]]) -> None:
@@ -108,7 +108,7 @@ def test_nothing_found_is_run_in_a_search_or_beside_the_calendar(hostile: tuple[
     page.locator("[data-entry]").first.click()
     page.get_by_role("dialog", name="Appointment").get_by_role("heading").first.wait_for()
     assert _look(page, "appointment beside the calendar") > 0
-    window.faults.check()
+    window.errors.check()
 
 
 def test_nothing_answered_is_run_in_the_agents_view(hostile: tuple[Window, list[str]]) -> None:
@@ -122,7 +122,7 @@ def test_nothing_answered_is_run_in_the_agents_view(hostile: tuple[Window, list[
     page.get_by_role("button", name="Send to both doors").click()
     page.locator("#agent-ran").get_by_role("region", name="REST").wait_for()
     assert _look(page, "agent's view") > 0
-    window.faults.check()
+    window.errors.check()
 
 
 def _look(page: Page, where: str) -> int:

@@ -25,7 +25,7 @@ def desk(place: Office) -> Iterator[Window]:
     opened = open_with_axe(place, "staff")
     yield opened
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
 
 
 def go(desk: Window, path: str) -> Page:

@@ -22,7 +22,7 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     agent.book(agent.patient("Seated"), full)
     agent.patient("Squeezed")
     window = open_with_axe(place, "staff")
-    window.faults.expected.append("Failed to load resource.*409")
+    window.errors.expected.append("Failed to load resource.*409")
     page = calendar(window, full, provider=str(CHEN))
     page.wait_for_load_state()
     page.mouse.click(*point(page, free))
@@ -51,7 +51,7 @@ def test_a_full_time_is_overbooked_by_mouse_and_looks_like_it(place: Office) -> 
     expect(panel(page).get_by_text("Against the rules", exact=True)).to_be_visible()
     expect(panel(page).locator(".badge-override")).to_be_visible()
     window.context.close()
-    window.faults.check()
+    window.errors.check()
 
 
 def test_an_override_is_of_the_fields_that_were_refused_and_midnight_of_the_next_day(
@@ -60,7 +60,7 @@ def test_an_override_is_of_the_fields_that_were_refused_and_midnight_of_the_next
     *_, free = free_times(place.agent)
     place.agent.patient("Nightly")
     opened = window("staff")
-    opened.faults.expected.append("Failed to load resource.*409")
+    opened.errors.expected.append("Failed to load resource.*409")
     page = calendar(opened, free, provider=str(CHEN))
     page.wait_for_load_state()
     page.mouse.click(*point(page, free))

@@ -27,7 +27,7 @@ def window(named: Office) -> Iterator[Window]:
     opened = open_with_axe(named, None)
     yield opened
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
 
 
 @pytest.fixture

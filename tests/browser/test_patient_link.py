@@ -27,7 +27,7 @@ def test_a_patient_confirms_and_cancels_on_a_phone(place: Office) -> None:
     expect(at_desk.locator("#link")).to_contain_text("/my-appointment#")
     require_accessible(at_desk)
 
-    phone.faults.expected.append("status of 401")
+    phone.errors.expected.append("status of 401")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
@@ -59,7 +59,7 @@ def test_a_patient_confirms_and_cancels_on_a_phone(place: Office) -> None:
     expect(at_desk.get_by_role("list").filter(has_text="agreed by the patient's link")).to_be_visible()
     for each in (desk, phone):
         each.context.close()
-        each.faults.check()
+        each.errors.check()
 
 
 def test_a_link_is_made_and_used_by_keyboard(place: Office, window: Callable[..., Window]) -> None:
@@ -70,7 +70,7 @@ def test_a_link_is_made_and_used_by_keyboard(place: Office, window: Callable[...
     link = at_desk.locator("#link").inner_text()
 
     opened = window(None)
-    opened.faults.expected.append("status of 401")
+    opened.errors.expected.append("status of 401")
     page = opened.page
     page.goto(link)
     for day in ("18", "17"):

@@ -15,11 +15,11 @@ def admins(place: Office, forms_admin: str) -> Iterator[Window]:
     opened = place.open(forms_admin)
     yield opened
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()
 
 
 def test_hours_are_changed_by_mouse_and_a_second_editor_is_refused(admins: Window) -> None:
-    admins.faults.expected += ["status of 422", "status of 409"]
+    admins.errors.expected += ["status of 422", "status of 409"]
     page = admins.go("/practice/rules")
     page.get_by_role("link", name="Providers", exact=True).click()
     page.get_by_role("link", name="Dr. Ines Faria").click()
@@ -76,4 +76,4 @@ def test_rules_are_changed_without_scripts(place: Office, forms_admin: str) -> N
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_label("Minimum notice in minutes")).to_have_value("45")
     opened.context.close()
-    opened.faults.check()
+    opened.errors.check()

@@ -35,7 +35,7 @@ def test_signing_out_everywhere_ends_the_other_windows_too(place: Office, window
 
 def test_staff_are_offered_nothing_that_is_the_admins(window: Open) -> None:
     opened = window("staff")
-    opened.faults.expected.append("status of 403")
+    opened.errors.expected.append("status of 403")
     page = opened.go("/calendar")
     menu = page.get_by_role("navigation", name="Console")
     expect(menu.get_by_role("link", name="Calendar")).to_be_visible()
@@ -80,7 +80,7 @@ def test_the_first_tab_leads_past_the_menu(window: Open) -> None:
 def test_the_console_cannot_be_framed(place: Office, window: Open) -> None:
     """A page of another origin that puts the console under an invisible button gets nothing to put there."""
     opened = window("staff")
-    opened.faults.expected.append("frame-ancestors|X-Frame-Options|Refused to (display|frame)|ERR_BLOCKED_BY_RESPONSE")
+    opened.errors.expected.append("frame-ancestors|X-Frame-Options|Refused to (display|frame)|ERR_BLOCKED_BY_RESPONSE")
     page = opened.page
     page.route("**/decoy", lambda route: route.fulfill(body="<iframe></iframe>", content_type="text/html"))
     page.goto(f"{place.desk.url}/decoy")

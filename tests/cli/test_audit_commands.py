@@ -19,7 +19,7 @@ VALUES ($1, $1, 'UTC', 0, 90, 15, '{"kind": "native"}', false, now())
 """
 
 # What somebody with the owner's rights does to a practice's trail of six sealed records, and what is found then:
-# the kind of fault, the sequence and which of the records (counted from one).
+# the kind of violation, the sequence and which of the records (counted from one).
 TAMPERING: dict[str, tuple[str, list[tuple[str, int | None, int | None]]]] = {
     "untouched": ("SELECT 1", []),
     "exported": ("SELECT 1", []),
@@ -201,15 +201,18 @@ def test_tampering_is_found_and_named(line: CommandLine, trails: dict[str, list[
     done = line.run("audit", "verify", "--json")
     report = json.loads(done.out)
     assert (done.status, report["whole"]) == (1, False)
-    found = {practice["practice"]: practice["faults"] for practice in report["practices"]}
+    found = {practice["practice"]: practice["violations"] for practice in report["practices"]}
     assert set(found) == set(TAMPERING)
     for slug, (_, expected) in TAMPERING.items():
-        named = [(fault["kind"], fault["sequence"], _place(trails[slug], fault["recordId"])) for fault in found[slug]]
+        named = [
+            (violation["kind"], violation["sequence"], _place(trails[slug], violation["recordId"]))
+            for violation in found[slug]
+        ]
         assert named == expected, (slug, found[slug])
-        for fault in found[slug]:
-            assert f"{slug}: {fault['message']}\n" in done.err
-            if fault["recordId"] is not None:
-                assert f"Record {fault['recordId']}" in fault["message"]
+        for violation in found[slug]:
+            assert f"{slug}: {violation['message']}\n" in done.err
+            if violation["recordId"] is not None:
+                assert f"Record {violation['recordId']}" in violation["message"]
     whole = line.run("audit", "verify", "--practice", "untouched")
     assert (whole.status, whole.err) == (0, "")
 
@@ -224,7 +227,7 @@ def _place(ids: list[int], record_id: int | None) -> int | None:
 def test_records_that_wait_for_their_seal_are_sealed_first(line: CommandLine, trails: dict[str, list[int]]) -> None:
     _append(line, ["untouched"], 150)
     (practice,) = line.json("audit", "verify", "--practice", "untouched")["practices"]
-    assert practice["faults"] == []
+    assert practice["violations"] == []
     assert practice["head"]["sequence"] == 156
 
 
@@ -249,7 +252,7 @@ async def test_a_trail_of_many_batches_is_read_whole(database: Database, monkeyp
         subjects = ["pat_rare"] if number == 1 else []
         await database.write("SELECT append_audit($1, $2, 'a', 'o', 'ok', $3, 'r')", practice, NOW, subjects)
     report = await verify.verify_chain(database, practice, NOW)
-    assert (report.sequence, report.faults) == (13, ())
+    assert (report.sequence, report.violations) == (13, ())
     (rare,) = (await reading.find_records(database, practice, reading.AuditFilter(subject="pat_rare"), most=50)).records
     assert rare["sequence"] == 2
     found = (await reading.find_records(database, practice, reading.AuditFilter(), most=50)).records

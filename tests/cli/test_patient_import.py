@@ -79,7 +79,7 @@ async def test_names_that_differ_in_vowel_signs_are_different_people(
     assert set(await patients(world)) == {"राम", "रीमा", "रमा"}
 
 
-async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
+async def test_a_file_with_errors_adds_nobody_and_names_lines_and_columns(
     world: World, command: Command, tmp_path: Path
 ) -> None:
     path = tmp_path / "patients.csv"
@@ -95,8 +95,8 @@ async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
     )
     ended = await command("patient", "import", str(path), "--practice", "harbor")
     assert (ended.status, ended.out) == (2, "")
-    faults = [line.removeprefix(f"{path}:").split(": ", 1) for line in ended.err.splitlines()]
-    assert [(line, message.split()[0]) for line, message in faults] == [
+    errors = [line.removeprefix(f"{path}:").split(": ", 1) for line in ended.err.splitlines()]
+    assert [(line, message.split()[0]) for line, message in errors] == [
         ("3", "lastName"), ("5", "lastName"), ("5", "phone"), ("5", "dob"), ("5", "email"), ("5", "number"),
         ("5", "seen"), ("6", "dob"),        ("7", "has"), ("8", "number"),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
     path.write_text(HEADER + JANE.replace(",,,", ",,1,"))
     taken = await command("patient", "import", str(path), "--practice", "harbor", "--json")
     assert taken.document == {
-        "faults": [{"file": str(path), "line": 2, "message": "number is that of another patient on file"}]
+        "errors": [{"file": str(path), "line": 2, "message": "number is that of another patient on file"}]
     }
     path.write_text(MARY + JANE)
     headless = await command("patient", "import", str(path), "--practice", "harbor")
@@ -119,7 +119,7 @@ async def test_a_file_with_faults_adds_nobody_and_names_lines_and_columns(
 
 
 @pytest.mark.parametrize("number", ["2000000001", "2147483647", "000000000009999999999"])
-async def test_a_number_that_leaves_none_for_later_patients_is_a_fault(
+async def test_a_number_that_leaves_none_for_later_patients_is_an_error(
     world: World, command: Command, tmp_path: Path, number: str
 ) -> None:
     path = tmp_path / "patients.csv"

@@ -70,7 +70,7 @@ def test_everything_in_comments_of_the_file_to_start_from_can_be_used() -> None:
 
 
 @pytest.mark.usefixtures("harbor")
-def test_a_file_with_faults_names_each_by_its_path_and_changes_nothing(line: CommandLine) -> None:
+def test_a_file_with_errors_names_each_by_its_path_and_changes_nothing(line: CommandLine) -> None:
     before = line.run("practice", "export", "harbor", "--with-patients").out
     broken = (
         HARBOR.replace("name: Harbor Family Medicine", "name: Another Name")
@@ -79,15 +79,15 @@ def test_a_file_with_faults_names_each_by_its_path_and_changes_nothing(line: Com
     )
     said = line.run("practice", "import", "-", stdin=broken)
     assert (said.status, said.out) == (2, "")
-    faults = said.err.splitlines()
-    assert [fault.split(": ")[:2] for fault in faults] == [
+    errors = said.err.splitlines()
+    assert [error.split(": ")[:2] for error in errors] == [
         ["<stdin>:17:71", "providers[0].hours[0].to"],
         ["<stdin>:35:54", "visitTypes[0].procedures[0].durationMinutes"],
     ]
     documented = line.run("practice", "import", "-", "--json", stdin=broken)
     assert documented.status == 2
-    listed = json.loads(documented.out)["faults"]
-    assert ["{file}:{line}:{column}: {path}: {message}".format(**fault) for fault in listed] == faults
+    listed = json.loads(documented.out)["errors"]
+    assert ["{file}:{line}:{column}: {path}: {message}".format(**error) for error in listed] == errors
     assert line.run("practice", "export", "harbor", "--with-patients").out == before
 
 

@@ -31,9 +31,9 @@ def value_of(page: httpx.Response, name: str) -> str:
     return html.unescape(found.group(1))
 
 
-def faults_in(page: httpx.Response) -> dict[str, str]:
-    """The faults beside the fields, each of which the summary leads to."""
-    found = dict(re.findall(r'<p class="fault" id="(\w+)-fault">.*?<span>(.*?)</span>', page.text, re.DOTALL))
+def errors_in(page: httpx.Response) -> dict[str, str]:
+    """The errors beside the fields, each of which the summary leads to."""
+    found = dict(re.findall(r'<p class="error" id="(\w+)-error">.*?<span>(.*?)</span>', page.text, re.DOTALL))
     assert set(re.findall(r'<li><a href="#(\w+)">', page.text)) == set(found)
     return {name: html.unescape(message) for name, message in found.items()}
 

@@ -188,7 +188,7 @@ async def test_days_are_the_practices(world: World, admin: httpx.AsyncClient) ->
 async def test_a_day_that_is_none_is_told_beside_its_field(admin: httpx.AsyncClient, query: str, field: str) -> None:
     page = await admin.get(f"/console/audit?{query}")
     assert page.status_code == 422
-    assert f'id="{field}-fault"' in page.text
+    assert f'id="{field}-error"' in page.text
     assert f'<a href="#{field}">' in page.text
 
 

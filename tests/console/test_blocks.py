@@ -168,7 +168,7 @@ async def test_what_cannot_be_blocked_is_told_beside_the_field(
 ) -> None:
     answer = await block(staff, **{**MORNING, **form})
     assert answer.status_code in (400, 422), answer.text
-    assert Document(answer.text).having("id", f"{field}-fault"), answer.text
+    assert Document(answer.text).having("id", f"{field}-error"), answer.text
     assert await blocks_of(world) == []
 
 

@@ -14,7 +14,7 @@ from frontdesk.console.pages.clients import scope_meanings
 from tests.console.admin_pages import (
     EVIL,
     check_harmless,
-    faults_in,
+    errors_in,
     practice_id,
     text_of,
     token_status,
@@ -99,12 +99,12 @@ async def test_a_form_that_is_sent_again_adds_nobody_and_shows_nothing(world: Wo
     assert len(client.secrets) == 1
 
 
-async def test_every_fault_is_told_beside_its_field_and_what_was_typed_stays(
+async def test_every_error_is_told_beside_its_field_and_what_was_typed_stays(
     world: World, admin: httpx.AsyncClient
 ) -> None:
     page = await add(admin, name=" ", grant="owner", scopes=[], per_minute="many", quota="0")
     assert page.status_code == 422
-    assert faults_in(page) == {
+    assert errors_in(page) == {
         "name": "A client's name is one line of 1 to 100 characters.",
         "grant": "A client's grant is agent or integration.",
         "scopes": "A client needs at least one scope.",
@@ -117,7 +117,7 @@ async def test_every_fault_is_told_beside_its_field_and_what_was_typed_stays(
     assert value_of(page, "name") == "Fax"
     assert "checked" in re.findall(r'<input[^>]*value="slots:read"[^>]*>', page.text)[0]
     assert "checked" not in re.findall(r'<input[^>]*value="patients:read"[^>]*>', page.text)[0]
-    assert set(faults_in(page)) == {"scopes"}
+    assert set(errors_in(page)) == {"scopes"}
 
 
 async def test_limits_and_scopes_can_be_changed(world: World, admin: httpx.AsyncClient) -> None:
@@ -130,7 +130,7 @@ async def test_limits_and_scopes_can_be_changed(world: World, admin: httpx.Async
     assert (client.name, client.scopes, client.per_minute, client.quota) == ("Night agent", SCOPES, 5, 50)
     refused = await admin.post(path, data={**changed, "quota": "-1", "name": "x" * 101})
     assert refused.status_code == 422
-    assert set(faults_in(refused)) == {"quota", "name"}
+    assert set(errors_in(refused)) == {"quota", "name"}
     assert await show_client(world.database, client_id) == client
 
 
@@ -138,7 +138,7 @@ async def test_only_the_operator_lifts_limits_beyond_those_of_the_console(
     world: World, admin: httpx.AsyncClient
 ) -> None:
     refused = await add(admin, per_minute="6001", quota="10000001")
-    assert (refused.status_code, set(faults_in(refused))) == (422, {"per_minute", "quota"})
+    assert (refused.status_code, set(errors_in(refused))) == (422, {"per_minute", "quota"})
     client_id, _ = await added(admin, per_minute="6000", quota="10000000")
     path, more = f"/console/clients/{client_id}", {**PHONE_AGENT, "per_minute": "7000", "quota": "20000000"}
     assert (await admin.post(path, data=more)).status_code == 422
@@ -306,7 +306,7 @@ async def test_limits_on_patients_are_set_and_an_empty_field_follows_the_practic
     assert "only patients that it matched" in text_of(page)
     faulty = {"patients_per_hour": "few", "match_misses": "101", "known_patients_only": "some"}
     refused = await admin.post(f"/console/clients/{client_id}", data={**PHONE_AGENT, **faulty})
-    assert set(faults_in(refused)) == set(faulty)
+    assert set(errors_in(refused)) == set(faulty)
     assert (await admin.post(f"/console/clients/{client_id}", data=PHONE_AGENT)).status_code == 303
     assert (await show_client(world.database, client_id)).patient_access == PatientAccess()
 

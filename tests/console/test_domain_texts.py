@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 import frontdesk
-from frontdesk.console.domain_texts import FIELD_FAULTS, field_fault, translated
+from frontdesk.console.domain_texts import FIELD_ERRORS, field_error, translated
 from frontdesk.console.language import use_language
 from frontdesk.domain.booking_rules import BrokenRule
 
@@ -21,8 +21,8 @@ def test_sentences_are_translated_with_their_numbers_and_names() -> None:
         assert translated(name) == "El nombre de un cliente es una línea de 1 a 100 caracteres."
         assert translated("There is no such patient.") == "No existe ese paciente."
         assert translated(broken.sentence, **broken.values) == "A no realiza B."
-        assert field_fault("Nombre", "must be at most 50 characters") == "Nombre: debe tener como máximo 50 caracteres"
-        assert field_fault("Desde", "must be a time like 09:00") == "Desde: debe ser una hora como 09:00"
+        assert field_error("Nombre", "must be at most 50 characters") == "Nombre: debe tener como máximo 50 caracteres"
+        assert field_error("Desde", "must be a time like 09:00") == "Desde: debe ser una hora como 09:00"
     assert (translated(name), broken.text) == (name, "A does not perform B.")
 
 
@@ -31,7 +31,7 @@ def test_a_sentence_that_no_catalogue_has_stays_as_it_is() -> None:
     with use_language("es"):
         for said in ("50 %(s) of 3 places are taken", "%s", "100 %"):
             assert translated(said) == said
-            assert field_fault("Nombre", said) == f"Nombre {said}"
+            assert field_error("Nombre", said) == f"Nombre {said}"
 
 
 def test_every_reason_for_which_an_operation_declines_is_translated() -> None:
@@ -48,7 +48,7 @@ def test_every_reason_for_which_an_operation_declines_is_translated() -> None:
         assert [text for text in texts if translated(text) == text] == []
 
 
-def test_the_listed_faults_are_those_that_fields_have() -> None:
+def test_the_listed_errors_are_those_that_fields_have() -> None:
     folder = Path(frontdesk.__file__).parent
     parts = ("console", "desk", "domain", "engine", "operations", "practice_file")
     code = "".join(
@@ -57,9 +57,9 @@ def test_the_listed_faults_are_those_that_fields_have() -> None:
         for path in sorted((folder / part).rglob("*.py"))
         if path.name != "domain_texts.py"
     )
-    for fault in FIELD_FAULTS:
-        message = re.sub(r"%\\\(\w+\\\)s", "{[^}]+}", re.escape(fault.removeprefix("%(field)s ")))
-        assert re.search(message, code), fault
+    for error in FIELD_ERRORS:
+        message = re.sub(r"%\\\(\w+\\\)s", "{[^}]+}", re.escape(error.removeprefix("%(field)s ")))
+        assert re.search(message, code), error
 
 
 async def test_a_refused_form_says_why_in_the_readers_language(staff: httpx.AsyncClient) -> None:

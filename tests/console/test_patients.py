@@ -79,7 +79,7 @@ async def test_a_search_shows_a_bounded_number_and_says_that_there_are_more(
 async def test_a_search_that_says_nothing_is_refused_with_its_text_kept(staff: httpx.AsyncClient, text: str) -> None:
     answer = await staff.post("/console/patients", data={"search": text})
     assert answer.status_code == 422
-    assert "fault" in answer.text
+    assert 'class="error"' in answer.text
 
 
 async def test_patients_are_found_by_a_date_of_birth_in_either_order(staff: httpx.AsyncClient) -> None:
@@ -144,15 +144,15 @@ async def test_somebody_on_file_already_is_told_beside_the_form(staff: httpx.Asy
     assert 'value="Lovelace"' in answer.text
 
 
-async def test_every_fault_stands_beside_its_field_and_what_was_typed_stays(staff: httpx.AsyncClient) -> None:
+async def test_every_error_stands_beside_its_field_and_what_was_typed_stays(staff: httpx.AsyncClient) -> None:
     given = {"firstName": "Mary", "lastName": "", "dob": "2999-01-01", "phone": "12", "email": "nowhere", "key": "k"}
     answer = await staff.post("/console/patients/new", data=given)
     assert answer.status_code in (400, 422)
     document = Document(answer.text)
     for name in ("lastName", "dob", "phone", "email"):
-        assert document.having("id", f"{name}-fault"), name
+        assert document.having("id", f"{name}-error"), name
         assert document.having("id", name)[0].attributes["aria-invalid"] == "true"
-    assert not document.having("id", "firstName-fault")
+    assert not document.having("id", "firstName-error")
     assert document.having("id", "phone")[0].attributes["value"] == "12"
 
 

@@ -1,4 +1,4 @@
-"""The practice file at the console: every fault by its path, what would change before it does, nothing by halves."""
+"""The practice file at the console: every error by its path, what would change before it does, nothing by halves."""
 
 import asyncio
 import html
@@ -44,9 +44,9 @@ def changes(shown: httpx.Response) -> dict[str, str]:
     return {kind: text_of(httpx.Response(200, text=cells)) for kind, cells in rows}
 
 
-def faults(page: httpx.Response) -> list[tuple[str, str]]:
+def errors(page: httpx.Response) -> list[tuple[str, str]]:
     assert page.status_code == 422, page.text
-    found = re.search(r'<ul class="fault-list">(.*?)</ul>', page.text, re.DOTALL)
+    found = re.search(r'<ul class="error-list">(.*?)</ul>', page.text, re.DOTALL)
     assert found is not None
     listed = re.findall(r"<li>(.*?)<span>(.*?)</span></li>", found.group(1).replace("<wbr>", ""), re.DOTALL)
     return [(html.unescape(re.sub(r"<[^>]+>", "", path)), html.unescape(message)) for path, message in listed]
@@ -148,7 +148,7 @@ async def test_a_chosen_file_is_read_like_a_pasted_one(world: World, admin: http
         assert "María" in html.unescape(shown.text)
 
 
-async def test_every_fault_stands_beside_its_path_and_the_text_stays(world: World, admin: httpx.AsyncClient) -> None:
+async def test_every_error_stands_beside_its_path_and_the_text_stays(world: World, admin: httpx.AsyncClient) -> None:
     before = await stored_directory(world.database, "harbor")
     broken = (
         HARBOR.replace('from: "09:00", to: "12:00"', 'from: "12:00", to: "09:00"', 1)
@@ -156,15 +156,15 @@ async def test_every_fault_stands_beside_its_path_and_the_text_stays(world: Worl
         .replace("visitTypes:", "visitTypez:")
     )
     page = await preview(admin, broken, prune="yes")
-    told = faults(page)
+    told = errors(page)
     assert [path for path, _ in told] == ["providers[0].hours[0].to", "providers[2].procedures[0]", "visitTypez"]
-    assert "The file has 3 faults. Nothing was changed." in text_of(page)
+    assert "The file has 3 errors. Nothing was changed." in text_of(page)
     found = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.text, re.DOTALL)
     assert found is not None
     assert html.unescape(found.group(1)) == broken
     assert "checked" in re.findall(r'<input[^>]*name="prune"[^>]*>', page.text)[0]
     assert await stored_directory(world.database, "harbor") == before
-    assert faults(await admin.post("/console/practice/apply", data={"text": broken, "version": "1"})) != []
+    assert errors(await admin.post("/console/practice/apply", data={"text": broken, "version": "1"})) != []
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ async def test_every_fault_stands_beside_its_path_and_the_text_stays(world: Worl
     ["", "   ", "{", "- a list", "a: &x 1", "practice: {slug: harbor", "\udcff".encode("utf-8", "replace").decode()],
 )
 async def test_what_is_no_practice_file_is_told(admin: httpx.AsyncClient, text: str) -> None:
-    assert faults(await preview(admin, text))
+    assert errors(await preview(admin, text))
 
 
 async def test_bytes_that_are_no_text_and_files_that_are_too_large_are_refused(admin: httpx.AsyncClient) -> None:
@@ -190,13 +190,13 @@ async def test_another_practices_file_is_refused_without_a_word_about_it(
     before = await stored_directory(world.database, "other")
     foreign = PRACTICE.replace("SLUG", "other").replace("name: Downtown", "name: Elsewhere")
     for slug in ("other", "nobody"):
-        told = faults(await preview(admin, foreign.replace("slug: other", f"slug: {slug}")))
+        told = errors(await preview(admin, foreign.replace("slug: other", f"slug: {slug}")))
         assert told == [("practice.slug", "must be harbor: this is another practice's file")]
     answer = await admin.post("/console/practice/apply", data={"text": foreign, "version": "1"})
     assert answer.status_code == 422
     # A reference to something that only the other practice has is not answered differently.
     lone = "practice: {slug: SLUG, name: n, timeZone: UTC}\nproviders: [{id: 1, name: p, procedures: [777]}]"
-    told = [faults(await preview(admin, lone.replace("SLUG", slug)))[1:] for slug in ("other", "nobody")]
+    told = [errors(await preview(admin, lone.replace("SLUG", slug)))[1:] for slug in ("other", "nobody")]
     assert told[0] == told[1]
     assert await stored_directory(world.database, "other") == before
 
@@ -204,7 +204,7 @@ async def test_another_practices_file_is_refused_without_a_word_about_it(
 async def test_the_scheduling_system_is_not_changed_from_here(world: World, admin: httpx.AsyncClient) -> None:
     """Its settings name secrets of the server: staff who could set them could have those sent anywhere."""
     text = file_text("harbor", "https://evil.example/fhir", auth={"kind": "bearer", "tokenEnv": "HOME"})
-    told = faults(await preview(admin, text))
+    told = errors(await preview(admin, text))
     assert told == [("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")]
     answer = await admin.post("/console/practice/apply", data={"text": text, "version": "1"})
     assert answer.status_code == 422

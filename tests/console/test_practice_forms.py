@@ -35,10 +35,10 @@ async def directory(world: World) -> Directory:
     return stored
 
 
-def faults(page: httpx.Response) -> dict[str, str]:
+def errors(page: httpx.Response) -> dict[str, str]:
     """Beside the fields, each of which the summary leads to."""
     assert page.status_code == 422, page.text
-    found = dict(re.findall(r'<p class="fault" id="([\w.]+)-fault">.*?<span>(.*?)</span>', page.text, re.DOTALL))
+    found = dict(re.findall(r'<p class="error" id="([\w.]+)-error">.*?<span>(.*?)</span>', page.text, re.DOTALL))
     assert set(re.findall(r'<li><a href="#([\w.]+)">', page.text)) == set(found)
     return {name: html.unescape(message) for name, message in found.items()}
 
@@ -115,7 +115,7 @@ async def test_rules_are_previewed_applied_and_recorded(world: World, admin: htt
 
 async def test_thousands_are_read_in_the_language_of_the_form(admin: httpx.AsyncClient) -> None:
     page = await send(admin, await admin.get(RULES), RULES, minimumNoticeMinutes="1.000")
-    assert faults(page) == {"minimumNoticeMinutes": "Minimum notice in minutes must be a whole number, such as 1,000."}
+    assert errors(page) == {"minimumNoticeMinutes": "Minimum notice in minutes must be a whole number, such as 1,000."}
     assert form_of(page, RULES)["minimumNoticeMinutes"] == ["1.000"]
     page = await send(admin, page, RULES, minimumNoticeMinutes="1,000")
     assert "Minimum notice 0 minutes 1,000 minutes" in text_of(page)
@@ -131,7 +131,7 @@ async def test_faults_stand_beside_their_fields_and_what_was_typed_stays(
     page = await send(
         admin, await admin.get(RULES), RULES, name="", timeZone="Mars", bookingHorizonDays="many", matchMisses="101"
     )
-    assert faults(page) == {
+    assert errors(page) == {
         "name": "Name of the practice is required.",
         "timeZone": "Time zone must be an IANA time zone like America/New_York.",
         "bookingHorizonDays": "Booking horizon in days must be a whole number, such as 1,000.",
@@ -153,7 +153,7 @@ async def test_faults_stand_beside_their_fields_and_what_was_typed_stays(
         period__0__first="2027-01-05",
     )
     check_harmless(page)
-    assert faults(page) == {
+    assert errors(page) == {
         "specialty": "Specialty must be at most 100 characters long.",
         "hours.1.mon.0.to": "Monday, first time: to must be after from.",
         "hours.1.sat.0.to": "Saturday, first time: to is required.",
@@ -264,7 +264,7 @@ async def test_records_are_added_changed_and_removed_with_what_refers_to_them(
     address = {"line1": "2 Pier", "city": "Boston", "state": "MA", "postalCode": "02111", "country": "US"}
     typed = {f"address__{key}": value for key, value in address.items()}
     incomplete = await send(admin, await admin.get(LOCATION), LOCATION, name="Pier", address__city="Boston")
-    assert faults(incomplete)["address.line1"] == "Street and number is required."
+    assert errors(incomplete)["address.line1"] == "Street and number is required."
     shown = await send(admin, incomplete, LOCATION, **typed, aliases="Dock\n\n Quay ")
     assert "Pier Added" in text_of(shown)
     assert (await apply(admin, shown, LOCATION)).status_code == 303
@@ -308,9 +308,9 @@ async def test_closures_are_added_and_removed_and_say_whom_they_strand(world: Wo
     day = MONDAY.isoformat()
     before = await directory(world)
     nowhere = await send(admin, await admin.get(CLOSURES), CLOSURES, **{"location": [], "from": day})
-    assert faults(nowhere) == {"location": "Choose at least one location."}
+    assert errors(nowhere) == {"location": "Choose at least one location."}
     wrong = await send(admin, await admin.get(CLOSURES), CLOSURES, **{"from": "2026-12-31", "to": "2026-12-30"})
-    assert faults(wrong) == {"to": "Last day must not be before from."}
+    assert errors(wrong) == {"to": "Last day must not be before from."}
     shown = await send(admin, wrong, CLOSURES, **{"from": day, "to": "", "reason": "Flood"})
     assert "1 booked appointment loses what it was booked for" in text_of(shown)
     assert (await apply(admin, shown, CLOSURES, stranded="keep")).status_code == 303
@@ -333,7 +333,7 @@ async def test_chosen_public_holidays_become_closures(world: World, admin: httpx
     assert "Thanksgiving Day Thu 26 Nov 2026" in text_of(page)
     assert "Christmas Day Fri 25 Dec 2026 · already closed: Downtown" in text_of(page)
     assert "Veterans Day" not in text_of(page), "that is over"
-    assert faults(await send(admin, page, HOLIDAYS)) == {"day": "Choose at least one day."}
+    assert errors(await send(admin, page, HOLIDAYS)) == {"day": "Choose at least one day."}
     shown = await send(admin, page, HOLIDAYS, day=["2026-11-26", "2026-12-25", "2026-12-24"])
     assert (await apply(admin, shown, HOLIDAYS)).status_code == 303
     locations = (await directory(world)).locations

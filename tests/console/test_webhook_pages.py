@@ -114,7 +114,7 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
     ):
         refused = await send(admin, page, WEBHOOKS, having="url", url=url)
         assert refused.status_code == 422, url
-        told += re.findall(r'id="url-fault">.*?<span>(.*?)</span>', refused.text, re.DOTALL)
+        told += re.findall(r'id="url-error">.*?<span>(.*?)</span>', refused.text, re.DOTALL)
         assert "<img src=x" not in refused.text
     assert len(told) == 8
     assert told[0] == told[1] == "The address must be a public address."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.domain.text import CONTROL, INVISIBLE, character_fault, cleaned
+from frontdesk.domain.text import CONTROL, INVISIBLE, character_error, cleaned
 from tests.support.properties import examples
 
 
@@ -37,7 +37,7 @@ from tests.support.properties import examples
     ],
 )
 def test_text_that_people_write_is_kept(text: str) -> None:
-    assert character_fault(text) is None
+    assert character_error(text) is None
     assert cleaned(text) == text
 
 
@@ -73,20 +73,20 @@ def test_text_that_people_write_is_kept(text: str) -> None:
     ],
 )
 def test_hidden_characters_are_refused_and_removed(hidden: str) -> None:
-    assert character_fault(f"Ada{hidden}Byron") == INVISIBLE
+    assert character_error(f"Ada{hidden}Byron") == INVISIBLE
     assert cleaned(f"Ada{hidden}Byron") == "AdaByron"
 
 
 @pytest.mark.parametrize("control", ["\x00", "\t", "\n", "\r", "\x1b", "\x7f", "\x85"])
 def test_control_characters_are_refused_and_replaced(control: str) -> None:
-    assert character_fault(f"Ada{control}Byron") == CONTROL
+    assert character_error(f"Ada{control}Byron") == CONTROL
     assert cleaned(f"Ada{control}Byron") == "Ada Byron"
 
 
 def test_line_separators_are_refused_and_replaced() -> None:
-    assert {character_fault("a\u2028b"), character_fault("a\u2029b")} == {INVISIBLE}
+    assert {character_error("a\u2028b"), character_error("a\u2029b")} == {INVISIBLE}
     assert cleaned("a\u2028b") == cleaned("a\u2029b") == "a b"
-    assert character_fault("\ud800") == CONTROL
+    assert character_error("\ud800") == CONTROL
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_line_separators_are_refused_and_replaced() -> None:
     ],
 )
 def test_joiners_and_selectors_are_refused_where_no_script_needs_them(text: str) -> None:
-    assert character_fault(text) == INVISIBLE
-    assert character_fault(cleaned(text)) is None
+    assert character_error(text) == INVISIBLE
+    assert character_error(cleaned(text)) is None
 
 
 def test_no_character_of_the_refused_categories_passes() -> None:
@@ -116,7 +116,7 @@ def test_no_character_of_the_refused_categories_passes() -> None:
     passed = [
         code
         for code in range(0xF0000)  # behind it, everything is for private use
-        if unicodedata.category(chr(code)) in refused and character_fault(f"a{chr(code)}b") is None
+        if unicodedata.category(chr(code)) in refused and character_error(f"a{chr(code)}b") is None
     ]
     assert passed == []
 
@@ -125,6 +125,6 @@ def test_no_character_of_the_refused_categories_passes() -> None:
 @given(
     st.text(alphabet=st.one_of(st.characters(), st.sampled_from("می\u200c\u200d葛\U000e0100☹↔1\ufe0f\u20e3ᠠ\u180b")))
 )
-def test_cleaned_text_has_no_fault(text: str) -> None:
-    assert character_fault(cleaned(text)) is None
+def test_cleaned_text_has_no_error(text: str) -> None:
+    assert character_error(cleaned(text)) is None
     assert cleaned(cleaned(text)) == cleaned(text)

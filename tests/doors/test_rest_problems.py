@@ -95,7 +95,7 @@ async def test_errors_never_repeat_what_was_sent(world: World) -> None:
             assert mark not in str(answer.headers), operation.name
 
 
-async def test_odd_characters_are_refused_by_rule_and_never_a_fault(world: World) -> None:
+async def test_odd_characters_are_refused_by_rule_and_never_an_error(world: World) -> None:
     agent = await world.client()
     for name, status, rule in (
         ("A\x00", 422, "characters"),
@@ -160,10 +160,10 @@ async def test_an_unexpected_error_is_internal_and_its_trace_is_in_the_log(
     assert (document["code"], document["title"]) == ("internal", CATALOGUE["internal"].title)
     for word in ("secret", "RuntimeError", "Traceback", "Ada", ".py"):
         assert word not in answer.text
-    [fault] = [line for line in lines if line.get("error")]
-    assert fault["requestId"] == document["requestId"] == answer.headers[TRACE]
-    assert fault["error"] == "RuntimeError"
-    assert any("test_rest_problems.py" in frame and frame.endswith(" in run") for frame in fault["trace"])
+    [error] = [line for line in lines if line.get("error")]
+    assert error["requestId"] == document["requestId"] == answer.headers[TRACE]
+    assert error["error"] == "RuntimeError"
+    assert any("test_rest_problems.py" in frame and frame.endswith(" in run") for frame in error["trace"])
     [request] = [line for line in lines if line["message"] == "request"]
     assert (request["status"], request["requestId"]) == (500, document["requestId"])
     text = json.dumps(lines).replace(agent.headers["X-Test-Client"], "")  # random: it may spell a first name

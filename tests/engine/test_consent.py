@@ -16,7 +16,7 @@ from frontdesk.domain.consent import CONSENTS, consent_required, meets
 from frontdesk.operations import OPERATIONS
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from frontdesk.practice_file import dump, parse
-from frontdesk.practice_file.faults import PracticeFileError
+from frontdesk.practice_file.errors import PracticeFileError
 from frontdesk.practice_file.model import ConsentPart
 from frontdesk.store.practices import export_practice
 from tests.desk.acting import action_context, staff_member
@@ -71,11 +71,11 @@ async def test_consent_is_in_the_audit_record_the_history_and_the_event(
     assert await recorded(world, booked) == expected
 
     report = await verify_chain(world.database, HARBOR, world.clock.now)
-    assert not report.faults
+    assert not report.violations
     for other in ("card", None):
         await owner.execute("UPDATE audit_record SET consent = $1 WHERE consent = 'token'", other)
         report = await verify_chain(world.database, HARBOR, world.clock.now)
-        assert [fault.kind for fault in report.faults] == ["changed"], "the hash covers the consent"
+        assert [violation.kind for violation in report.violations] == ["changed"], "the hash covers the consent"
         await owner.execute(
             "UPDATE audit_record SET consent = 'token' WHERE operation = 'book_appointment' AND outcome = 'executed'"
         )

@@ -218,7 +218,7 @@ async def test_dates_of_a_list_are_those_of_each_location(world: World) -> None:
     assert [item["id"] for item in paged] == [e16, e17, w16, w17]
 
 
-async def test_extreme_dates_are_no_fault(world: World) -> None:
+async def test_extreme_dates_are_no_error(world: World) -> None:
     desk = await world.client(grant="integration")
     booked = await book_at(desk, "2026-11-16T09:00")
     assert await ids(desk, From="0001-01-01", To="9999-12-31") == [booked]

@@ -83,7 +83,7 @@ async def test_a_text_that_is_too_long_is_not_examined(
     def examined(_text: str) -> None:
         raise AssertionError("the text is examined")
 
-    for name in ("character_fault", "has_letter", "digits"):
+    for name in ("character_error", "has_letter", "digits"):
         monkeypatch.setattr(f"frontdesk.operations._fields.{name}", examined)
     answer = await integration.post("/api/patients", json={field: "\ufdfa" * 21_000})
     assert (field, "maxLength") in [(e["field"], e["rule"]) for e in answer.json()["errors"]]

@@ -111,7 +111,7 @@ async def test_a_parameter_that_a_search_does_not_have_is_named(world: World) ->
     assert set(rules(answer)) == {"?script?alert?1???script?", "x" * 64, "?", "Zoë?"}
 
 
-async def test_a_flood_of_parameters_is_refused_and_no_fault(world: World) -> None:
+async def test_a_flood_of_parameters_is_refused_and_no_error(world: World) -> None:
     agent = await world.client()
     answer = await agent.get("/api/slots", params=[(f"p{number}", "1") for number in range(101)])
     assert (answer.status_code, rules(answer)) == (400, {"$": "Binding"})

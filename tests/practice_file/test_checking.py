@@ -1,4 +1,4 @@
-"""Rules: every fault of a file is found at once, with its path, in document order, without repeating values."""
+"""Rules: every error of a file is found at once, with its path, in document order, without repeating values."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk.domain.directory import Directory, Practice
-from frontdesk.practice_file import Fault, PatientRecord, PracticeFile, PracticeFileError, parse
+from frontdesk.practice_file import FileError, PatientRecord, PracticeFile, PracticeFileError, parse
 
 EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 PRACTICE = "practice: {slug: demo, name: Demo, timeZone: America/New_York}\n"
@@ -16,10 +16,10 @@ PROCEDURE = "visitTypes: [{id: 20, name: Exam, procedures: [{id: 100, name: Exam
 LOCATION = "locations: [{id: 1, name: Downtown}]\n"
 
 
-def faults(text: str, *, known: Directory | None = None, today: date | None = None) -> list[tuple[str, str]]:
+def errors(text: str, *, known: Directory | None = None, today: date | None = None) -> list[tuple[str, str]]:
     with pytest.raises(PracticeFileError) as caught:
         parse(text, known=known, today=today)
-    return [(fault.path, fault.message) for fault in caught.value.faults]
+    return [(error.path, error.message) for error in caught.value.errors]
 
 
 def test_the_example_is_read_completely() -> None:
@@ -50,7 +50,7 @@ def test_only_the_practice_is_required() -> None:
     empty = Directory(Practice("demo", "Demo", "America/New_York"), {}, {}, {})
     assert parse(PRACTICE) == PracticeFile(empty, ())
     assert parse(PRACTICE + "locations:\nproviders: []\npatients: ~\n") == PracticeFile(empty, ())
-    assert faults("locations: []") == [("practice", "is required")]
+    assert errors("locations: []") == [("practice", "is required")]
 
 
 def test_defaults_are_those_of_the_domain() -> None:
@@ -72,7 +72,7 @@ def test_records_are_ordered_by_id() -> None:
     assert list(file.directory.locations) == [1, 2, 3]
 
 
-def test_every_fault_is_listed_in_document_order() -> None:
+def test_every_error_is_listed_in_document_order() -> None:
     text = """
 providers:
   - name: Dr. Chen
@@ -89,7 +89,7 @@ practice:
   sandbx: true
 locations: none
 """
-    assert faults(text) == [
+    assert errors(text) == [
         ("providers[0].hours[0].to", "must be after from"),
         ("providers[0].hours[0].location", "there is no location with this id"),
         ("providers[0].hours[0].days[1]", "must be 'mon', 'tue', 'wed', 'thu', 'fri', 'sat' or 'sun'"),
@@ -108,8 +108,8 @@ locations: none
     ]
 
 
-def test_the_error_reads_as_one_line_per_fault() -> None:
-    error = PracticeFileError([Fault("practice.slug", "is required"), Fault("$", "other")])
+def test_the_error_reads_as_one_line_per_error() -> None:
+    error = PracticeFileError([FileError("practice.slug", "is required"), FileError("$", "other")])
     assert str(error) == "practice.slug: is required\n$: other"
 
 
@@ -124,7 +124,7 @@ visitTypes:
   - {id: 1, name: B}
 """
     )
-    assert [path for path, _ in faults(text)] == [
+    assert [path for path, _ in errors(text)] == [
         "locations[1].id",
         "providers[2].id",
         "visitTypes[0].procedures[1].id",
@@ -139,13 +139,13 @@ def test_a_procedure_may_hang_off_several_visit_types_with_its_own_duration() ->
     assert [v.procedures[0].duration_minutes for v in visit_types.values()] == [5, 10]
 
 
-def test_references_are_checked_against_records_that_have_other_faults() -> None:
+def test_references_are_checked_against_records_that_have_other_errors() -> None:
     text = PRACTICE + (
         "locations: [{id: 1}]\n"
         "visitTypes: [{id: 20, procedures: [{id: 100}]}]\n"
         "providers: [{id: 10, name: A, procedures: [100], hours: [{location: 1, days: [mon], from: 09:00, to: 10:00}]}]"
     )
-    assert [path for path, _ in faults(text)] == [
+    assert [path for path, _ in errors(text)] == [
         "locations[0].name",
         "visitTypes[0].procedures[0].name",
         "visitTypes[0].procedures[0].durationMinutes",
@@ -157,7 +157,7 @@ def test_a_partial_file_may_refer_to_what_is_stored() -> None:
     text = PRACTICE + (
         "providers: [{id: 10, name: A, procedures: [100], hours: [{location: 1, days: [mon], from: 09:00, to: 10:00}]}]"
     )
-    assert [path for path, _ in faults(text)] == ["providers[0].procedures[0]", "providers[0].hours[0].location"]
+    assert [path for path, _ in errors(text)] == ["providers[0].procedures[0]", "providers[0].hours[0].location"]
     known = parse(PRACTICE + LOCATION + PROCEDURE).directory
     assert parse(text, known=known).directory.providers[10].location_ids == (1,)
 
@@ -173,7 +173,7 @@ def test_a_file_may_not_refer_to_what_was_pruned() -> None:
     text = PRACTICE + (
         "providers: [{id: 10, name: A, procedures: [100], hours: [{location: 1, days: [mon], from: 09:00, to: 10:00}]}]"
     )
-    assert [path for path, _ in faults(text, known=pruned)] == [
+    assert [path for path, _ in errors(text, known=pruned)] == [
         "providers[0].procedures[0]",
         "providers[0].hours[0].location",
     ]
@@ -192,12 +192,12 @@ def test_a_location_without_a_zone_keeps_its_own_stored_one_or_else_follows_the_
 def test_the_scheduling_system_is_native_unless_said_otherwise() -> None:
     system = "practice: {slug: a, name: A, timeZone: UTC, schedulingSystem: %s}"
     assert parse(system % "{kind: native}").directory.practice.scheduling_system == {"kind": "native"}
-    assert faults(system % "{kind: native, url: x}") == [
+    assert errors(system % "{kind: native, url: x}") == [
         ("practice.schedulingSystem.url", "unknown key; the closest known key is kind")
     ]
-    assert faults(system % "{kind: paper}") == [("practice.schedulingSystem.kind", "must be 'native' or 'fhir'")]
-    assert faults(system % "{}") == [("practice.schedulingSystem.kind", "is required")]
-    assert faults(system % "native") == [("practice.schedulingSystem", "must be a mapping of keys to values")]
+    assert errors(system % "{kind: paper}") == [("practice.schedulingSystem.kind", "must be 'native' or 'fhir'")]
+    assert errors(system % "{}") == [("practice.schedulingSystem.kind", "is required")]
+    assert errors(system % "native") == [("practice.schedulingSystem", "must be a mapping of keys to values")]
 
 
 def test_faults_never_repeat_what_a_file_says_about_a_patient() -> None:
@@ -211,14 +211,14 @@ def test_faults_never_repeat_what_a_file_says_about_a_patient() -> None:
         parse(text)
     assert "Zaphod" not in str(caught.value)
     assert "Beeblebrox" not in str(caught.value)
-    assert [fault.path for fault in caught.value.faults].count("patients[0].?") == 3
-    assert [fault.path for fault in caught.value.faults][-1] == "patients[1]"
+    assert [error.path for error in caught.value.errors].count("patients[0].?") == 3
+    assert [error.path for error in caught.value.errors][-1] == "patients[1]"
 
 
 def positions(text: str) -> list[tuple[str, int | None, int | None]]:
     with pytest.raises(PracticeFileError) as caught:
         parse(text)
-    return [(fault.path, fault.line, fault.column) for fault in caught.value.faults]
+    return [(error.path, error.line, error.column) for error in caught.value.errors]
 
 
 def test_faults_are_told_with_line_and_column() -> None:

@@ -1,4 +1,4 @@
-"""The settings of a FHIR scheduling system: what is accepted, and how every fault is named."""
+"""The settings of a FHIR scheduling system: what is accepted, and how every error is named."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -31,11 +31,11 @@ def text(rest: str = REST, /, **settings: Any) -> str:
     return yaml.safe_dump({"practice": practice}) + rest
 
 
-def faults(rest: str = REST, /, known: Any = None, **settings: Any) -> dict[str, str]:
+def errors(rest: str = REST, /, known: Any = None, **settings: Any) -> dict[str, str]:
     with pytest.raises(PracticeFileError) as caught:
         parse(text(rest, **settings), known=known)
     place = "practice.schedulingSystem."
-    return {fault.path.removeprefix(place): fault.message for fault in caught.value.faults}
+    return {error.path.removeprefix(place): error.message for error in caught.value.errors}
 
 
 AUTHS = [
@@ -76,14 +76,14 @@ def test_settings_are_kept_and_written_back_as_they_are(auth: dict[str, str]) ->
 
 
 def test_every_location_and_provider_needs_its_upstream_record() -> None:
-    assert faults(locations={"1": "Location/abc"}, providers=...) == {
+    assert errors(locations={"1": "Location/abc"}, providers=...) == {
         "locations": "the location with the id 2 needs its upstream reference",
         "providers": "the provider with the id 10 needs its upstream reference",
     }
 
 
-def test_an_id_that_names_nothing_is_a_fault() -> None:
-    found = faults(
+def test_an_id_that_names_nothing_is_an_error() -> None:
+    found = errors(
         providers={"10": "Practitioner/a", "11": "Practitioner/b"},
         procedures={"7": "HealthcareService/x"},
         visitTypes={"first": "HealthcareService/y"},
@@ -99,14 +99,14 @@ def test_a_stored_record_that_stays_active_needs_its_upstream_record_too() -> No
     known = parse(text()).directory
     more = replace(known, providers={**known.providers, 12: replace(known.providers[10], id=12)})
     message = "the provider with the id 12, which is not in the file and stays active, needs its upstream reference"
-    assert faults(known=more) == {"providers": message}
+    assert errors(known=more) == {"providers": message}
     parse(text(providers={"10": "Practitioner/chen.1", "12": "Practitioner/okafor"}), known=more)
     gone = replace(more, providers={**known.providers, 12: replace(known.providers[10], id=12, active=False)})
     parse(text(), known=gone)
 
 
 def test_two_ids_never_share_an_upstream_record() -> None:
-    assert faults(locations={"1": "Location/abc", "2": "Location/abc"}) == {
+    assert errors(locations={"1": "Location/abc", "2": "Location/abc"}) == {
         "locations.2": "this upstream record is already used in this mapping"
     }
 
@@ -115,12 +115,12 @@ def test_an_upstream_record_keeps_the_id_it_had_but_an_id_may_get_another_record
     known = parse(text()).directory
     moved = {"1": "Location/def", "2": "Location/abc"}
     message = "this upstream record is known as the location with the id {}"
-    assert faults(locations=moved, known=known) == {"locations.1": message.format(2), "locations.2": message.format(1)}
+    assert errors(locations=moved, known=known) == {"locations.1": message.format(2), "locations.2": message.format(1)}
     parse(text(locations={"1": "Location/corrected", "2": "Location/def"}), known=known)
 
 
 def test_a_mistyped_key_gets_the_closest_known_one() -> None:
-    found = faults(
+    found = errors(
         auth={"kind": "bearer", "token": "secret"},
         visitTypes={"20": {"system": "urn:x:y", "cod": "1"}},
         base_url="https://x",
@@ -149,7 +149,7 @@ def test_a_mistyped_key_gets_the_closest_known_one() -> None:
     ],
 )
 def test_an_address_is_absolute_and_encrypted(address: str, message: str) -> None:
-    assert faults(baseUrl=address) == {"baseUrl": message}
+    assert errors(baseUrl=address) == {"baseUrl": message}
 
 
 @pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:9000"])
@@ -161,12 +161,12 @@ def test_an_address_on_this_machine_needs_no_encryption(host: str) -> None:
 def test_a_secret_is_named_and_never_written() -> None:
     message = "must be the name of an environment variable, in capitals, not beginning with FRONTDESK_"
     for value in ("ey.abc.def", "FRONTDESK_TOKEN", "lower"):
-        assert faults(auth={"kind": "bearer", "tokenEnv": value}) == {"auth.tokenEnv": message}
+        assert errors(auth={"kind": "bearer", "tokenEnv": value}) == {"auth.tokenEnv": message}
 
 
 def test_patients_are_kept_in_the_scheduling_system() -> None:
     person = "{number: 1, firstName: A, lastName: B, dob: 1980-01-01, phone: 5550100199}"
-    found = faults(REST + f"patients: [{person}]")
+    found = errors(REST + f"patients: [{person}]")
     assert found == {"patients": "the patients of this practice are kept in its scheduling system"}
 
 
@@ -179,7 +179,7 @@ def test_patients_are_kept_in_the_scheduling_system() -> None:
     ],
 )
 def test_credentials_are_of_a_known_kind(auth: Any, message: str) -> None:
-    assert faults(auth=auth) == {"auth": message}
+    assert errors(auth=auth) == {"auth": message}
 
 
 anything = st.recursive(
@@ -191,7 +191,7 @@ anything = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["baseUrl", "auth", "locations", "providers", "visitTypes"]), anything))
 def test_whatever_stands_there_is_read_or_named(settings: dict[str, Any]) -> None:
-    with suppress(PracticeFileError):  # whatever else is raised is a fault of ours
+    with suppress(PracticeFileError):  # whatever else is raised is an error of ours
         parse(text(**settings))
 
 

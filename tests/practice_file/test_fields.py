@@ -11,10 +11,10 @@ PROCEDURE = "visitTypes: [{id: 20, name: Exam, procedures: [{id: 100, name: Exam
 LOCATION = "locations: [{id: 1, name: Downtown}]\n"
 
 
-def faults(text: str, *, today: date | None = None) -> list[tuple[str, str]]:
+def errors(text: str, *, today: date | None = None) -> list[tuple[str, str]]:
     with pytest.raises(PracticeFileError) as caught:
         parse(text, today=today)
-    return [(fault.path, fault.message) for fault in caught.value.faults]
+    return [(error.path, error.message) for error in caught.value.errors]
 
 
 def patient(**changes: str) -> str:
@@ -59,7 +59,7 @@ def visit(entries: str) -> str:
     ],
 )
 def test_an_unknown_key_names_the_closest_known_one(text: str, path: str, closest: str) -> None:
-    assert faults(text) == [(path, f"unknown key; the closest known key is {closest}")]
+    assert errors(text) == [(path, f"unknown key; the closest known key is {closest}")]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_an_unknown_key_names_the_closest_known_one(text: str, path: str, closes
         (patient(seen="1"), "patients[0].seen", "must be true or false"),
     ],
 )
-def test_a_wrong_type_or_format_is_a_fault(text: str, path: str, message: str) -> None:
-    assert faults(text) == [(path, message)]
+def test_a_wrong_type_or_format_is_an_error(text: str, path: str, message: str) -> None:
+    assert errors(text) == [(path, message)]
 
 
 @pytest.mark.parametrize("slug", ["a", "a-b", "0", "a" * 63, "harbor-family"])
@@ -103,15 +103,15 @@ def test_good_slugs(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", ["-a", "a-", "A", "a_b", "a" * 64, "", "é", "a\\n"])
 def test_bad_slugs(slug: str) -> None:
-    ((path, _),) = faults(f'practice: {{slug: "{slug}", name: A, timeZone: UTC}}')
+    ((path, _),) = errors(f'practice: {{slug: "{slug}", name: A, timeZone: UTC}}')
     assert path == "practice.slug"
 
 
 @pytest.mark.parametrize("zone", ["EST6", "America", "../etc/passwd", "america/new_york", "localtime", "", "UTC+1"])
 def test_bad_time_zones(zone: str) -> None:
     message = "must be an IANA time zone like America/New_York"
-    assert faults(f"practice: {{slug: a, name: A, timeZone: '{zone}'}}") == [("practice.timeZone", message)]
-    assert faults(PRACTICE + f"locations: [{{id: 1, name: A, timeZone: '{zone}'}}]") == [
+    assert errors(f"practice: {{slug: a, name: A, timeZone: '{zone}'}}") == [("practice.timeZone", message)]
+    assert errors(PRACTICE + f"locations: [{{id: 1, name: A, timeZone: '{zone}'}}]") == [
         ("locations[0].timeZone", message)
     ]
 
@@ -154,8 +154,8 @@ def test_numbers_have_limits(least: int, most: int, text: str, path: str) -> Non
     parse(text % least)
     parse(text % most)
     message = f"must be from {least} to {most}"
-    assert faults(text % (least - 1)) == [(path, message)]
-    assert faults(text % (most + 1)) == [(path, message)]
+    assert errors(text % (least - 1)) == [(path, message)]
+    assert errors(text % (most + 1)) == [(path, message)]
 
 
 @pytest.mark.parametrize(
@@ -173,35 +173,35 @@ def test_numbers_have_limits(least: int, most: int, text: str, path: str) -> Non
 )
 def test_names_are_short_visible_text(name: str, message: str) -> None:
     parse(PRACTICE + f"locations: [{{id: 1, name: {'é' * 100}, aliases: [👩‍⚕️]}}]")
-    assert faults(PRACTICE + f"locations: [{{id: 1, name: {name}}}]") == [("locations[0].name", message)]
-    assert faults(PRACTICE + f"locations: [{{id: 1, name: A, aliases: [B, {name}]}}]") == [
+    assert errors(PRACTICE + f"locations: [{{id: 1, name: {name}}}]") == [("locations[0].name", message)]
+    assert errors(PRACTICE + f"locations: [{{id: 1, name: A, aliases: [B, {name}]}}]") == [
         ("locations[0].aliases[1]", message)
     ]
-    assert faults(patient(lastName=name)) == [("patients[0].lastName", message)]
+    assert errors(patient(lastName=name)) == [("patients[0].lastName", message)]
 
 
 def test_a_patient_s_name_has_a_letter() -> None:
-    assert faults(patient(lastName="'...'")) == [("patients[0].lastName", "must contain a letter")]
+    assert errors(patient(lastName="'...'")) == [("patients[0].lastName", "must contain a letter")]
     parse(PRACTICE + "locations: [{id: 1, name: '42'}]")
 
 
 def test_phones_are_short_and_have_enough_digits() -> None:
     assert parse(PRACTICE + "locations: [{id: 1, name: A, phone: '0199'}]").directory.locations[1].phone == "0199"
     path, digits = "locations[0].phone", "must contain 4 to 15 digits"
-    assert faults(PRACTICE + "locations: [{id: 1, name: A, phone: '019'}]") == [(path, digits)]
-    assert faults(PRACTICE + "locations: [{id: 1, name: A, phone: '1234567890123456'}]") == [(path, digits)]
+    assert errors(PRACTICE + "locations: [{id: 1, name: A, phone: '019'}]") == [(path, digits)]
+    assert errors(PRACTICE + "locations: [{id: 1, name: A, phone: '1234567890123456'}]") == [(path, digits)]
     long = "1-2-3-4-5-6-7-8-9-0            ext. 1"
-    assert faults(PRACTICE + f"locations: [{{id: 1, name: A, phone: {long}}}]") == [
+    assert errors(PRACTICE + f"locations: [{{id: 1, name: A, phone: {long}}}]") == [
         (path, "must be at most 32 characters long")
     ]
     assert parse(patient(phone="555 0100")).patients[0].phone == "555 0100"
-    assert faults(patient(phone="555 010")) == [("patients[0].phone", "must contain 7 to 15 digits")]
+    assert errors(patient(phone="555 010")) == [("patients[0].phone", "must contain 7 to 15 digits")]
 
 
 def test_an_address_needs_all_but_its_second_line() -> None:
     text = PRACTICE + "locations: [{id: 1, name: A, address: {line2: Floor 2, city: Boston}}]"
     missing = ["line1", "state", "postalCode", "country"]
-    assert faults(text) == [(f"locations[0].address.{part}", "is required") for part in missing]
+    assert errors(text) == [(f"locations[0].address.{part}", "is required") for part in missing]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ def test_an_address_needs_all_but_its_second_line() -> None:
         ),
     ],
 )
-def test_an_end_before_its_beginning_is_a_fault_of_the_end(text: str, path: str, message: str) -> None:
-    assert faults(text) == [(path, message)]
+def test_an_end_before_its_beginning_is_an_error_of_the_end(text: str, path: str, message: str) -> None:
+    assert errors(text) == [(path, message)]
 
 
 def test_one_day_closures_and_one_day_effects_are_fine() -> None:
@@ -247,16 +247,16 @@ def test_one_day_closures_and_one_day_effects_are_fine() -> None:
 def test_time_off_is_local_to_the_minute_without_an_offset(moment: str) -> None:
     message = "must be a local date and time like 2026-12-24T12:00, without an offset"
     text = provider(f"timeOff: [{{from: '{moment}', to: 2027-01-01T00:00}}]")
-    assert faults(text) == [("providers[0].timeOff[0].from", message)]
+    assert errors(text) == [("providers[0].timeOff[0].from", message)]
 
 
-def test_time_off_on_a_day_that_does_not_exist_is_a_fault() -> None:
+def test_time_off_on_a_day_that_does_not_exist_is_an_error() -> None:
     text = provider("timeOff: [{from: 2026-02-28T00:00, to: 2026-02-30T00:00}]")
-    assert faults(text) == [("providers[0].timeOff[0].to", "must be a date and time that exist")]
+    assert errors(text) == [("providers[0].timeOff[0].to", "must be a date and time that exist")]
 
 
-def test_a_birth_in_the_future_is_a_fault_once_today_is_given() -> None:
+def test_a_birth_in_the_future_is_an_error_once_today_is_given() -> None:
     text = patient(dob="2026-11-16")
     assert parse(text).patients[0].dob == date(2026, 11, 16)
     assert parse(text, today=date(2026, 11, 16)).patients[0].dob == date(2026, 11, 16)
-    assert faults(text, today=date(2026, 11, 15)) == [("patients[0].dob", "must not be in the future")]
+    assert errors(text, today=date(2026, 11, 15)) == [("patients[0].dob", "must not be in the future")]

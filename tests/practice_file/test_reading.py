@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk.practice_file import Fault, PracticeFileError, parse
+from frontdesk.practice_file import FileError, PracticeFileError, parse
 from frontdesk.practice_file.reading import MAX_BYTES, read
 from tests.support.properties import examples
 
@@ -16,10 +16,10 @@ EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 PRACTICE = "practice: {slug: demo, name: Demo, timeZone: America/New_York}\n"
 
 
-def faults(text: str) -> tuple[Fault, ...]:
+def errors(text: str) -> tuple[FileError, ...]:
     with pytest.raises(PracticeFileError) as caught:
         parse(text)
-    return caught.value.faults
+    return caught.value.errors
 
 
 @pytest.mark.parametrize(
@@ -123,77 +123,77 @@ def test_yaml_that_begins_with_a_brace_is_read_as_yaml() -> None:
     assert file.directory.practice.slug == "demo"
 
 
-def test_malformed_yaml_is_one_fault_with_line_and_column() -> None:
-    (fault,) = faults(PRACTICE + "patients:\n  - {number: 1, lastName: Lovelace\n")
-    assert fault.path == "$"
-    assert (fault.line, fault.column) == (4, 1)
-    assert fault.message.startswith("not valid YAML (")
-    assert "Lovelace" not in fault.message
+def test_malformed_yaml_is_one_error_with_line_and_column() -> None:
+    (error,) = errors(PRACTICE + "patients:\n  - {number: 1, lastName: Lovelace\n")
+    assert error.path == "$"
+    assert (error.line, error.column) == (4, 1)
+    assert error.message.startswith("not valid YAML (")
+    assert "Lovelace" not in error.message
 
 
-def test_malformed_json_is_one_fault_with_line_and_column() -> None:
-    (fault,) = faults('{"practice": {"slug": "demo",\n  "name": "Demo" "timeZone": "UTC"}}')
-    assert fault == Fault("$", "not valid JSON (Expecting ',' delimiter)")
-    assert (fault.line, fault.column) == (2, 18)
+def test_malformed_json_is_one_error_with_line_and_column() -> None:
+    (error,) = errors('{"practice": {"slug": "demo",\n  "name": "Demo" "timeZone": "UTC"}}')
+    assert error == FileError("$", "not valid JSON (Expecting ',' delimiter)")
+    assert (error.line, error.column) == (2, 18)
 
 
-def test_a_tab_as_indentation_is_a_fault_with_line_and_column() -> None:
-    (fault,) = faults("practice:\n\tslug: demo")
-    assert fault.message == "not valid YAML (found character that cannot start any token)"
-    assert (fault.line, fault.column) == (2, 1)
+def test_a_tab_as_indentation_is_an_error_with_line_and_column() -> None:
+    (error,) = errors("practice:\n\tslug: demo")
+    assert error.message == "not valid YAML (found character that cannot start any token)"
+    assert (error.line, error.column) == (2, 1)
 
 
-def test_a_control_character_in_yaml_is_a_fault_with_line_and_column() -> None:
-    (fault,) = faults(PRACTICE + "patients: [\x00]")
-    assert fault.message == "not valid YAML (control characters are not allowed)"
-    assert (fault.line, fault.column) == (2, 12)
+def test_a_control_character_in_yaml_is_an_error_with_line_and_column() -> None:
+    (error,) = errors(PRACTICE + "patients: [\x00]")
+    assert error.message == "not valid YAML (control characters are not allowed)"
+    assert (error.line, error.column) == (2, 12)
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "# nothing but a comment", "just text", "- a\n- b", "[1, 2]", "null"])
-def test_a_document_that_is_no_mapping_is_a_fault_of_the_whole_document(text: str) -> None:
-    assert faults(text) == (Fault("$", "must be a mapping of keys to values"),)
+def test_a_document_that_is_no_mapping_is_an_error_of_the_whole_document(text: str) -> None:
+    assert errors(text) == (FileError("$", "must be a mapping of keys to values"),)
 
 
 def test_a_second_document_is_refused() -> None:
-    (fault,) = faults(PRACTICE + "---\n" + PRACTICE)
-    assert fault.message == "a practice file is one YAML document, and here a second one begins"
-    assert (fault.line, fault.column) == (2, 1)
+    (error,) = errors(PRACTICE + "---\n" + PRACTICE)
+    assert error.message == "a practice file is one YAML document, and here a second one begins"
+    assert (error.line, error.column) == (2, 1)
 
 
 @pytest.mark.parametrize("text", ["a: &anchor 1", "a: &anchor {b: 1}", "&anchor a: 1", "a: *anchor", "*anchor : 1"])
 def test_anchors_and_aliases_are_refused(text: str) -> None:
-    (fault,) = faults(text)
-    assert "YAML anchors and aliases are not supported" in fault.message
+    (error,) = errors(text)
+    assert "YAML anchors and aliases are not supported" in error.message
 
 
 def test_an_alias_bomb_is_refused_at_its_first_anchor() -> None:
     bomb = "a: &a [x, x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghi"))
-    (fault,) = faults(bomb)
-    assert (fault.line, fault.column) == (1, 4)
+    (error,) = errors(bomb)
+    assert (error.line, error.column) == (1, 4)
 
 
 @pytest.mark.parametrize("text", ["a: !!str 1", "a: !!python/object/apply:os.system [ls]", "a: !x {b: 1}", "!x a: 1"])
 def test_tags_are_refused(text: str) -> None:
-    (fault,) = faults(text)
-    assert "YAML tags are not supported" in fault.message
+    (error,) = errors(text)
+    assert "YAML tags are not supported" in error.message
 
 
 def test_a_key_that_is_no_scalar_is_refused() -> None:
-    (fault,) = faults("? [a]\n: 1")
-    assert fault == Fault("$", "a key must be text")
-    assert (fault.line, fault.column) == (1, 3)
+    (error,) = errors("? [a]\n: 1")
+    assert error == FileError("$", "a key must be text")
+    assert (error.line, error.column) == (1, 3)
 
 
 def test_a_file_over_five_megabytes_is_refused_by_its_bytes() -> None:
-    (fault,) = faults(PRACTICE + "#" + "é" * (MAX_BYTES // 2))
-    assert fault == Fault("$", "the file is larger than 5 MB")
+    (error,) = errors(PRACTICE + "#" + "é" * (MAX_BYTES // 2))
+    assert error == FileError("$", "the file is larger than 5 MB")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 40 + "]" * 40, "a: " + "[" * 40 + "]" * 40])
 def test_deep_nesting_is_refused(text: str) -> None:
-    (fault,) = faults(text)
-    assert fault.path == "$"
-    assert "nested too deeply" in fault.message
+    (error,) = errors(text)
+    assert error.path == "$"
+    assert "nested too deeply" in error.message
 
 
 @pytest.mark.parametrize(
@@ -206,31 +206,31 @@ def test_deep_nesting_is_refused(text: str) -> None:
     ],
     ids=["yaml", "json"],
 )
-def test_a_repeated_key_is_a_fault_with_its_path(text: str) -> None:
-    assert faults(text) == (Fault("patients[0].firstName", "this key appears more than once"),)
+def test_a_repeated_key_is_an_error_with_its_path(text: str) -> None:
+    assert errors(text) == (FileError("patients[0].firstName", "this key appears more than once"),)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5000])
-def test_json_numbers_beyond_reason_are_faults_with_their_path(number: str) -> None:
+def test_json_numbers_beyond_reason_are_errors_with_their_path(number: str) -> None:
     practice = '{"practice": {"slug": "demo", "name": "Demo", "timeZone": "UTC", "minimumNoticeMinutes": %s}}'
-    assert faults(practice % number) == (Fault("practice.minimumNoticeMinutes", "must be a whole number"),)
+    assert errors(practice % number) == (FileError("practice.minimumNoticeMinutes", "must be a whole number"),)
 
 
 def test_text_with_half_a_surrogate_pair_is_refused() -> None:
-    assert faults(PRACTICE + "# \ud800") == (Fault("$", "the file is not valid Unicode text"),)
+    assert errors(PRACTICE + "# \ud800") == (FileError("$", "the file is not valid Unicode text"),)
     escaped = '{"practice": {"slug": "demo", "name": "De\\ud800mo", "timeZone": "UTC"}}'
-    assert faults(escaped) == (Fault("practice.name", "must not contain control characters"),)
+    assert errors(escaped) == (FileError("practice.name", "must not contain control characters"),)
     key = '{"practice": {"slug": "demo", "name": "Demo", "timeZone": "UTC", "s\\ud800": 1}}'
-    assert [fault.message for fault in faults(key)] == ["must be valid Unicode text"]
+    assert [error.message for error in errors(key)] == ["must be valid Unicode text"]
 
 
 @examples(40)
 @given(st.one_of(st.text(), st.text("{}[]:,-#&*!|>'\"%@`\\ \n\tab1~?").map(lambda text: PRACTICE + text)))
-def test_any_text_is_either_a_practice_file_or_a_list_of_faults(text: str) -> None:
+def test_any_text_is_either_a_practice_file_or_a_list_of_errors(text: str) -> None:
     try:
         slug: str | None = parse(text).directory.practice.slug
-        found: tuple[Fault, ...] = ()
+        found: tuple[FileError, ...] = ()
     except PracticeFileError as error:
-        slug, found = None, error.faults
+        slug, found = None, error.errors
     assert slug == "demo" or found
-    assert all(fault.path and fault.message for fault in found)
+    assert all(error.path and error.message for error in found)

@@ -24,7 +24,7 @@ from frontdesk.domain.directory import (
     VisitType,
 )
 from frontdesk.domain.names import has_letter
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
 from frontdesk.practice_file.model import ConsentPart
@@ -47,7 +47,7 @@ phones = st.sampled_from(["+1 555 010 0199", "5550100199", "0150 1234567", "1.55
 
 
 def written(text: str) -> bool:
-    return bool(text.strip()) and character_fault(text) is None
+    return bool(text.strip()) and character_error(text) is None
 
 
 names = awkward | st.text(min_size=1, max_size=100).filter(written)

@@ -37,7 +37,7 @@ async def verified(world: World, *kept: Head) -> ChainReport:
 
 
 def kinds(report: ChainReport) -> list[str]:
-    return [fault.kind for fault in report.faults]
+    return [violation.kind for violation in report.violations]
 
 
 async def remove_newest(owner: asyncpg.Connection, count: int) -> None:
@@ -149,7 +149,7 @@ async def test_subjects_that_were_joined_to_hide_a_patient_are_reported(
 async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World, owner: asyncpg.Connection) -> None:
     await records(world, 2)
     await signing(world).sign_due()
-    assert (await verified(world)).faults == ()
+    assert (await verified(world)).violations == ()
     for change in ("signed_at = signed_at + interval '1 second'", "key_id = 'another'", "signature = '\\x00'"):
         async with owner.transaction():
             await owner.execute("CREATE TEMPORARY TABLE before AS SELECT * FROM audit_signed_head")
@@ -159,7 +159,7 @@ async def test_a_signature_of_another_practice_or_key_is_not_valid(world: World,
         await owner.execute("INSERT INTO audit_signed_head SELECT * FROM before")
         await owner.execute("DROP TABLE before")
     await world.service.ring.rotate("audit-heads")
-    assert (await verified(world)).faults == (), "an older key verifies forever"
+    assert (await verified(world)).violations == (), "an older key verifies forever"
 
 
 @pytest.mark.one_server
@@ -191,7 +191,7 @@ async def test_removing_the_newest_records_is_revealed_by_a_head_kept_elsewhere(
     }
 
     await remove_newest(owner, 50)
-    assert (await verified(world)).faults == (), "the database alone does not reveal it"
+    assert (await verified(world)).violations == (), "the database alone does not reveal it"
     here = ("audit", "verify", "--practice", "harbor")
     assert (await command(*here, "--head", earlier)).status == 0
     for options in (("--head", newest), ("--heads", str(file)), ("--head", earlier, "--head", newest)):
@@ -260,11 +260,11 @@ async def test_a_trail_from_before_signatures_verifies_and_says_since_when_it_is
 ) -> None:
     await records(world, 5)
     report = await verified(world)
-    assert (report.signed, report.faults) == (None, ())
+    assert (report.signed, report.violations) == (None, ())
     world.clock.advance(minutes=5)
     await signing(world).sign_due()
     report = await verified(world)
-    assert report.faults == ()
+    assert report.violations == ()
     assert report.signed is not None
     assert (report.signed.first_sequence, report.signed.first_signed_at) == (5, world.clock.now)
     shown = await command("audit", "verify", "--practice", "harbor")

@@ -40,7 +40,7 @@ async def test_an_endpoint_that_fails_for_a_day_is_paused_with_a_notice(
     [record] = await desk.rows("SELECT * FROM audit_record WHERE operation = 'pause_webhook'")
     assert (record["actor"], record["outcome"], record["subject_ids"]) == ("frontdesk", "failing", [endpoint])
     await seal(desk.database, desk.practice_id)
-    assert (await verify_chain(desk.database, desk.practice_id, desk.clock.now)).faults == ()
+    assert (await verify_chain(desk.database, desk.practice_id, desk.clock.now)).violations == ()
 
     receiver.status.clear()
     desk.clock.advance(days=5)

@@ -16,7 +16,7 @@ from frontdesk.audit.reading import BATCH, exact_time, readable, seal_pending, s
 from frontdesk.audit.trail import chain_hash
 from frontdesk.store.database import Database
 
-MAX_FAULTS = 100
+MAX_VIOLATIONS = 100
 _MAX_UNSEALED_AGE = timedelta(minutes=1)
 _SAID_EVERY = 200
 
@@ -45,15 +45,15 @@ _MISFITS = {
 }
 
 Progress = Callable[[int, int], Awaitable[None]]
-FaultKind = Literal[
+ViolationKind = Literal[
     "changed", "reordered", "removed", "sealMissing", "headMismatch", "unsealed", "signedHeadMismatch",
     "signatureInvalid", "keptHeadMissing",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class ChainFault:
-    kind: FaultKind
+class ChainViolation:
+    kind: ViolationKind
     message: str
     sequence: int | None = None
     record_id: int | None = None
@@ -84,16 +84,21 @@ class ChainReport:
     """Of the head: how many records are sealed."""
     hash: bytes
     signed: SignedHeads | None
-    faults: tuple[ChainFault, ...]
-    """At most MAX_FAULTS of them."""
+    violations: tuple[ChainViolation, ...]
+    """At most MAX_VIOLATIONS of them."""
 
     def document(self) -> dict[str, object]:
         return {
             "head": {"sequence": self.sequence, "hash": self.hash.hex()},
             "signed": None if self.signed is None else self.signed.document(),
-            "faults": [
-                {"kind": fault.kind, "sequence": fault.sequence, "recordId": fault.record_id, "message": fault.message}
-                for fault in self.faults
+            "violations": [
+                {
+                    "kind": violation.kind,
+                    "sequence": violation.sequence,
+                    "recordId": violation.record_id,
+                    "message": violation.message,
+                }
+                for violation in self.violations
             ],
         }
 
@@ -124,9 +129,11 @@ async def verify_chain(
         head = await connection.fetchrow(_HEAD, practice_id)
     assert head is not None
     signatures = _Signatures(practice_id, keys)
-    faults = await _broken_links(database, practice_id, head, progress, signatures, kept)
-    faults += await _unsealed_records(database, practice_id, now)
-    return ChainReport(head["sequence"] or 0, head["hash"] or b"", signatures.report(), tuple(faults[:MAX_FAULTS]))
+    violations = await _broken_links(database, practice_id, head, progress, signatures, kept)
+    violations += await _unsealed_records(database, practice_id, now)
+    return ChainReport(
+        head["sequence"] or 0, head["hash"] or b"", signatures.report(), tuple(violations[:MAX_VIOLATIONS])
+    )
 
 
 class _Signatures:
@@ -139,7 +146,7 @@ class _Signatures:
         self._last: Record | None = None
         self._differs = False
 
-    def faults(self, row: Record) -> Iterable[ChainFault]:
+    def violations(self, row: Record) -> Iterable[ChainViolation]:
         if row["signature"] is None:
             return
         self._first, self._last = self._first or row, row
@@ -148,11 +155,11 @@ class _Signatures:
         message = head_message(self._practice_id, signed, row["signed_at"])
         if self._keys is not None and not self._keys.verify_audit_head(row["key_id"], message, row["signature"]):
             text = f"The signature of the head with sequence {sequence} is not valid."
-            yield ChainFault("signatureInvalid", text, sequence)
+            yield ChainViolation("signatureInvalid", text, sequence)
         if signed.hash != row["hash"] and not self._differs:  # those that follow differ as well
             self._differs = True
             text = f"The trail differs from its signed head with sequence {sequence}: records before it were rewritten."
-            yield ChainFault("signedHeadMismatch", text, sequence)
+            yield ChainViolation("signedHeadMismatch", text, sequence)
 
     def report(self) -> SignedHeads | None:
         if self._first is None or self._last is None:
@@ -173,8 +180,8 @@ async def _broken_links(
     progress: Progress | None,
     signatures: _Signatures,
     kept: Collection[Head],
-) -> list[ChainFault]:
-    faults: list[ChainFault] = []
+) -> list[ChainViolation]:
+    violations: list[ChainViolation] = []
     misfits: list[_Misfit] = []
     sequence, previous, head_hash = 0, b"", b""
     followed = 0
@@ -183,61 +190,61 @@ async def _broken_links(
         if progress is not None and followed % _SAID_EVERY == 0:
             await progress(followed, head["sequence"] or 0)
         followed += 1
-        if len(faults) + len(misfits) >= MAX_FAULTS:
+        if len(violations) + len(misfits) >= MAX_VIOLATIONS:
             break
         linked = row["sequence"] == sequence + 1
         if not linked:
-            faults.append(_missing_seals(sequence + 1, row["sequence"] - 1))
+            violations.append(_missing_seals(sequence + 1, row["sequence"] - 1))
         if row["record_id"] is None:
             message = f"Record {row['sealed_id']} (sequence {row['sequence']}) was removed."
-            faults.append(ChainFault("removed", message, row["sequence"], row["sealed_id"]))
+            violations.append(ChainViolation("removed", message, row["sequence"], row["sealed_id"]))
         elif linked and not _fits(previous, row, row["hash"]):
             misfits.append(_Misfit(previous, row))
-        faults += signatures.faults(row)
+        violations += signatures.violations(row)
         sequence, previous = row["sequence"], row["hash"]
         missing.discard(Head(sequence, previous))
         if sequence == head["sequence"]:
             head_hash = previous
     else:
-        faults += _head_faults(head, sequence, head_hash)
-        faults += [_kept_head_missing(each, sequence) for each in missing]
-    return sorted([*faults, *_named(misfits)], key=lambda fault: fault.sequence or 0)
+        violations += _head_violations(head, sequence, head_hash)
+        violations += [_kept_head_missing(each, sequence) for each in missing]
+    return sorted([*violations, *_named(misfits)], key=lambda violation: violation.sequence or 0)
 
 
-def _head_faults(head: Record, last_seen: int, hash_seen: bytes) -> list[ChainFault]:
+def _head_violations(head: Record, last_seen: int, hash_seen: bytes) -> list[ChainViolation]:
     """`last_seen` may be beyond the head that was read before, because sealing continues."""
     said, last_seal, signed = head["sequence"] or 0, head["last_seal"] or 0, head["last_signed"] or 0
     if said > last_seen:
         return [_missing_seals(last_seen + 1, said)]
     if signed > last_seen:
         message = f"The trail ends at sequence {last_seen}, and a head with sequence {signed} was signed."
-        return [ChainFault("signedHeadMismatch", message, signed)]
+        return [ChainViolation("signedHeadMismatch", message, signed)]
     if said != last_seal:
         message = f"The head of the chain is at sequence {said}, and its last seal at {last_seal}."
-        return [ChainFault("headMismatch", message, said)]
+        return [ChainViolation("headMismatch", message, said)]
     if (head["hash"] or b"") != hash_seen:
-        return [ChainFault("headMismatch", f"The head of the chain differs from its last seal, {said}.", said)]
+        return [ChainViolation("headMismatch", f"The head of the chain differs from its last seal, {said}.", said)]
     return []
 
 
-def _kept_head_missing(head: Head, last_seen: int) -> ChainFault:
+def _kept_head_missing(head: Head, last_seen: int) -> ChainViolation:
     what = "has another hash there" if head.sequence <= last_seen else f"ends at sequence {last_seen}"
     message = f"The trail does not contain the head with sequence {head.sequence} that was kept elsewhere: it {what}."
-    return ChainFault("keptHeadMissing", message, head.sequence)
+    return ChainViolation("keptHeadMissing", message, head.sequence)
 
 
-def _missing_seals(first: int, last: int) -> ChainFault:
+def _missing_seals(first: int, last: int) -> ChainViolation:
     which = f"seal with sequence {first} is" if first == last else f"seals with sequence {first} to {last} are"
-    return ChainFault("sealMissing", f"The {which} missing.", first)
+    return ChainViolation("sealMissing", f"The {which} missing.", first)
 
 
-def _named(misfits: list[_Misfit]) -> Iterable[ChainFault]:
+def _named(misfits: list[_Misfit]) -> Iterable[ChainViolation]:
     """A seal that matches another record or predecessor was moved; one that matches nothing covers a changed record."""
     for misfit in misfits:
         row = misfit.row
         place = f"Record {row['record_id']} (sequence {row['sequence']})"
-        kind: FaultKind = "reordered" if _belongs_elsewhere(misfit, misfits) else "changed"
-        yield ChainFault(kind, f"{place} {_MISFITS[kind]}", row["sequence"], row["record_id"])
+        kind: ViolationKind = "reordered" if _belongs_elsewhere(misfit, misfits) else "changed"
+        yield ChainViolation(kind, f"{place} {_MISFITS[kind]}", row["sequence"], row["record_id"])
 
 
 def _belongs_elsewhere(misfit: _Misfit, misfits: list[_Misfit]) -> bool:
@@ -257,25 +264,27 @@ def _fits(previous: bytes, record: Record, sealed: bytes) -> bool:
         return False  # values that the service never writes
 
 
-async def _unsealed_records(database: Database, practice_id: int, now: datetime) -> list[ChainFault]:
+async def _unsealed_records(database: Database, practice_id: int, now: datetime) -> list[ChainViolation]:
     async with database.transaction(practice_id) as connection:
-        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MAX_FAULTS)
-    faults = [
-        ChainFault("removed", f"Record {row['record_id']} was removed before it was sealed.", None, row["record_id"])
+        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MAX_VIOLATIONS)
+    violations = [
+        ChainViolation(
+            "removed", f"Record {row['record_id']} was removed before it was sealed.", None, row["record_id"]
+        )
         for row in gone
     ]
     last = 0
-    while len(faults) < MAX_FAULTS:
+    while len(violations) < MAX_VIOLATIONS:
         async with database.transaction(practice_id) as connection:
             rows = await connection.fetch(_RECORDS, practice_id, last, BATCH)
         for row in rows:
             number = row["record_id"]
             if row["sequence"] is None and not row["waiting"]:
-                faults.append(ChainFault("sealMissing", f"Record {number} has no seal.", None, number))
+                violations.append(ChainViolation("sealMissing", f"Record {number} has no seal.", None, number))
             elif row["sequence"] is None and row["at"] < now - _MAX_UNSEALED_AGE:
                 message = f"Record {number} has waited for its seal for over a minute."
-                faults.append(ChainFault("unsealed", message, None, number))
+                violations.append(ChainViolation("unsealed", message, None, number))
         if len(rows) < BATCH:
             break
         last = rows[-1]["record_id"]
-    return faults
+    return violations

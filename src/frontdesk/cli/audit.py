@@ -112,7 +112,7 @@ def _verify(args: argparse.Namespace) -> int:
         ]
 
     reports = with_database(work)
-    whole = not any(report.faults for _, report in reports)
+    whole = not any(report.violations for _, report in reports)
     document = {"whole": whole, "practices": [{"practice": slug, **report.document()} for slug, report in reports]}
     rows = [
         (
@@ -121,15 +121,15 @@ def _verify(args: argparse.Namespace) -> int:
             report.signed and report.signed.last_sequence,
             report.signed and instant(report.signed.first_signed_at),
             report.hash.hex() or None,
-            "broken" if report.faults else "whole",
+            "broken" if report.violations else "whole",
         )
         for slug, report in reports
     ]
     headings = ("PRACTICE", "SEALED", "SIGNED", "SIGNED SINCE", "HEAD", "TRAIL")
     answer(args, document, table(headings, rows, NO_PRACTICE))
     for slug, report in reports:
-        for fault in report.faults:
-            print(f"{slug}: {fault.message}", file=sys.stderr)
+        for violation in report.violations:
+            print(f"{slug}: {violation.message}", file=sys.stderr)
     if any(report.signed and not report.signed.checked for _, report in reports):
         print("There is no secret key here: signatures were not checked.", file=sys.stderr)
     return 0 if whole else FAILURE

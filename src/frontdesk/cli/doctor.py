@@ -251,8 +251,8 @@ async def _upstreams(database: "Database") -> tuple[State, str]:
     answers = await own_servers(database, await _practices(database), os.environ)
     if not answers:
         return "skipped", "no practice has a scheduling system of its own"
-    if faults := [f"{slug}: {fault}" for slug, fault in answers.items() if fault is not None]:
-        return "failed", f"{'; '.join(faults)}. frontdesk practice check shows details"
+    if errors := [f"{slug}: {error}" for slug, error in answers.items() if error is not None]:
+        return "failed", f"{'; '.join(errors)}. frontdesk practice check shows details"
     return "ok", f"{len(answers)} answered"
 
 

@@ -12,7 +12,7 @@ from frontdesk.cli.input_files import read_input
 from frontdesk.cli.output import BAD_INPUT, BadInput, answer, counted, table, to_document, to_json
 
 if TYPE_CHECKING:
-    from frontdesk.cli.patient_csv import CsvFault
+    from frontdesk.cli.patient_csv import RowError
     from frontdesk.practice_file import PatientRecord
 
 _MAX_BYTES = 5 * 1024 * 1024
@@ -28,7 +28,7 @@ def add_commands(commands: Commands) -> None:
         "seen (yes or no); - reads standard input",
     )
     command.add_argument("--practice", metavar="SLUG", required=True)
-    command.add_argument("--dry-run", action="store_true", help="list duplicates and faults, and change nothing")
+    command.add_argument("--dry-run", action="store_true", help="list duplicates and errors, and change nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def _import(args: argparse.Namespace) -> int | None:
     try:
         result = with_database(lambda context: _imported(context, args, _read(args.file)))
     except CsvError as error:
-        return _answer_faults(args, error.faults)
+        return _answer_errors(args, error.errors)
     verb = "would be added" if args.dry_run else "added"
     known = f"{counted(len(result.duplicates), 'duplicate')} {'would be ' if args.dry_run else ''}left out"
     rows = [
@@ -82,7 +82,7 @@ def _read(name: str) -> str:
 
 async def _imported(context: CommandContext, args: argparse.Namespace, text: str) -> _Result:
     from frontdesk.audit.trail import append_disclosure
-    from frontdesk.cli.patient_csv import CsvError, CsvFault, read_patients
+    from frontdesk.cli.patient_csv import CsvError, RowError, read_patients
     from frontdesk.domain.local_time import local_date, minute_of
     from frontdesk.store.patient_import import add_patients, compare_patients
     from frontdesk.store.practices import list_practices
@@ -109,7 +109,7 @@ async def _imported(context: CommandContext, args: argparse.Namespace, text: str
             await record("command.import_patients", await add_patients(connection, practice_id, new, now))
     if compared.taken_numbers:
         message = "number is that of another patient on file"
-        raise CsvError([CsvFault(lines[place], message) for place in compared.taken_numbers])
+        raise CsvError([RowError(lines[place], message) for place in compared.taken_numbers])
     duplicates = [
         _Duplicate(
             lines[place],
@@ -121,10 +121,10 @@ async def _imported(context: CommandContext, args: argparse.Namespace, text: str
     return _Result(len(new), duplicates)
 
 
-def _answer_faults(args: argparse.Namespace, faults: "Sequence[CsvFault]") -> int:
+def _answer_errors(args: argparse.Namespace, errors: "Sequence[RowError]") -> int:
     name = "<stdin>" if args.file == "-" else args.file
     if args.json:
-        print(to_json({"faults": [{"file": name, **to_document(fault)} for fault in faults]}))
-    for fault in faults:
-        print(f"{name}:{fault.line}: {fault.message}", file=sys.stderr)
+        print(to_json({"errors": [{"file": name, **to_document(error)} for error in errors]}))
+    for error in errors:
+        print(f"{name}:{error.line}: {error.message}", file=sys.stderr)
     return BAD_INPUT

@@ -99,7 +99,7 @@ def _import(args: argparse.Namespace) -> int | None:
         else:
             _answer_import(args, *_imported(args, text))
     except PracticeFileError as error:
-        return _answer_faults(args, error)
+        return _answer_errors(args, error)
     except StrandingRefused as refusal:
         return _answer_refusal(args, refusal.found)
     return None
@@ -204,19 +204,19 @@ def _answer_refusal(args: argparse.Namespace, found: "StrandingReport") -> int:
     return BAD_INPUT
 
 
-def _answer_faults(args: argparse.Namespace, error: "PracticeFileError") -> int:
-    """One line for each fault, in the form that editors and terminals link to the place."""
+def _answer_errors(args: argparse.Namespace, refused: "PracticeFileError") -> int:
+    """One line for each error, in the form that editors and terminals link to the place."""
     name = "<stdin>" if args.file == "-" else args.file
     if args.json:
-        print(to_json({"faults": [{"file": name, **to_document(fault)} for fault in error.faults]}))
-    for fault in error.faults:
-        place = name if fault.line is None else f"{name}:{fault.line}:{fault.column}"
-        print(f"{place}: {fault.path}: {fault.message}", file=sys.stderr)
+        print(to_json({"errors": [{"file": name, **to_document(error)} for error in refused.errors]}))
+    for error in refused.errors:
+        place = name if error.line is None else f"{name}:{error.line}:{error.column}"
+        print(f"{place}: {error.path}: {error.message}", file=sys.stderr)
     return BAD_INPUT
 
 
 def _read(name: str) -> str:
-    from frontdesk.practice_file import Fault, PracticeFileError
+    from frontdesk.practice_file import FileError, PracticeFileError
     from frontdesk.practice_file.reading import MAX_BYTES, refuse_large
 
     data = read_input(name, MAX_BYTES + 1)
@@ -224,7 +224,7 @@ def _read(name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise PracticeFileError([Fault("$", "the file is not UTF-8 text")]) from None
+        raise PracticeFileError([FileError("$", "the file is not UTF-8 text")]) from None
 
 
 def _export(args: argparse.Namespace) -> None:

@@ -134,9 +134,9 @@ async def _check(context: CommandContext, *, keys: bool) -> int:
     ring = await context.ring() if keys else None
     for practice_id in found.values():
         report = await verify_chain(context.database, practice_id, datetime.now(UTC), keys=ring)
-        if report.faults:
+        if report.violations:
             raise CommandError(
-                f"The audit trail in this backup is broken: {report.faults[0].message} Nothing was restored."
+                f"The audit trail in this backup is broken: {report.violations[0].message} Nothing was restored."
             )
     await context.record_everywhere("command.restore")
     return len(found)

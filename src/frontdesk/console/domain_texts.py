@@ -42,7 +42,7 @@ _SENTENCES = (
     N_("Too many calls are being executed at the moment; this one was not executed."),
     N_("the form cannot be read"),
 )
-FIELD_FAULTS = frozenset(
+FIELD_ERRORS = frozenset(
     {
         N_("%(field)s has the wrong type"),
         N_("%(field)s is required"),
@@ -101,7 +101,7 @@ def rule_names(rules: Collection[str]) -> str:
     return ", ".join(gettext(text) for rule, text in RULES.items() if rule in rules)
 
 
-def field_fault(label: str, message: str) -> str:
+def field_error(label: str, message: str) -> str:
     """What is wrong with a field, such as `must not be blank`, with its label."""
     if message == WHOLE_NUMBER:
         return gettext(
@@ -109,7 +109,7 @@ def field_fault(label: str, message: str) -> str:
         )
     for pattern, numbers in ((message, {}), _pattern(message)):
         sentence = f"%(field)s {pattern}"
-        if sentence in FIELD_FAULTS:
+        if sentence in FIELD_ERRORS:
             return gettext(sentence, field=label, **numbers)
     return f"{label} {message}"
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from frontdesk.console.domain_texts import WHOLE_NUMBER, field_fault, translated
+from frontdesk.console.domain_texts import WHOLE_NUMBER, field_error, translated
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import parse_number
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
@@ -56,7 +56,7 @@ async def read_form(request: Request, largest: int) -> Form:
         raise invalid([FieldError("$", BINDING, "the form cannot be read")]) from None
 
 
-def faults_of(problem: Problem) -> dict[str, str]:
+def errors_of(problem: Problem) -> dict[str, str]:
     """Messages by field; `$` is shown at the top of the form."""
     found: dict[str, str] = {}
     for error in problem.errors:
@@ -64,7 +64,7 @@ def faults_of(problem: Problem) -> dict[str, str]:
     return found or {"$": translated(problem.detail)}
 
 
-def labelled_faults(problem: Problem, labels: Mapping[str, str]) -> dict[str, str]:
+def labelled_errors(problem: Problem, labels: Mapping[str, str]) -> dict[str, str]:
     """Messages by field, with the labels of the form."""
     return {error.field: _labelled(error, _(labels.get(error.field, _NO_LABEL))) for error in problem.errors}
 
@@ -72,7 +72,7 @@ def labelled_faults(problem: Problem, labels: Mapping[str, str]) -> dict[str, st
 def _labelled(error: FieldError, label: str) -> str:
     field, _space, message = error.message.partition(" ")
     if field == error.field:
-        return field_fault(label, message)
+        return field_error(label, message)
     return translated(error.message).replace(error.field, label, 1)
 
 
@@ -81,11 +81,11 @@ def read_id(text: str) -> int | None:
     return int(text) if len(text) <= 10 and text.isascii() and text.isdecimal() and int(text) <= _MAX_ID else None
 
 
-def whole_number(form: Form, name: str, label: str, faults: dict[str, str]) -> int:
-    """What is not a whole number in the language is added to `faults` and counts as 1."""
+def whole_number(form: Form, name: str, label: str, errors: dict[str, str]) -> int:
+    """What is not a whole number in the language is added to `errors` and counts as 1."""
     number = parse_number(form.get(name))
     if number is None:
-        faults[name] = field_fault(label, WHOLE_NUMBER) + "."
+        errors[name] = field_error(label, WHOLE_NUMBER) + "."
         return 1
     return number
 

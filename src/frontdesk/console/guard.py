@@ -217,11 +217,11 @@ def with_error_pages(
             code = problem.code
             response = _problem_page(request, problem, attempt)
         except Exception as error:
-            fault = unexpected_problem(error, attempt.request_id)
-            if attempt.request is not None:  # pages of signed-in staff do more than read: the fault may be ours
-                fault = Problem("internal")
-            code = fault.code
-            response = _problem_page(request, fault, attempt)
+            unexpected = unexpected_problem(error, attempt.request_id)
+            if attempt.request is not None:  # pages of signed-in staff do more than read: the cause may be ours
+                unexpected = Problem("internal")
+            code = unexpected.code
+            response = _problem_page(request, unexpected, attempt)
         caller = None if attempt.request is None else attempt.request.staff.caller()
         console.requests.record(
             "console", path, caller, request.method, response.status_code, code, began, attempt.request_id

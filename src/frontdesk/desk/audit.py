@@ -196,7 +196,7 @@ class AuditRecords:
         report = None if row["report"] is None else orjson.loads(row["report"])
         state: CheckState = "running"
         if report is not None:
-            state = "broken" if report["faults"] else "whole"
+            state = "broken" if report["violations"] else "whole"
         elif row["heard_at"] < context.now - _SILENT:
             state = "interrupted"
         return Check(

@@ -189,10 +189,8 @@ def read_block(kind: str, place: int, starts: str, ends: str, reason: str = "", 
 
 
 def _refused(error: ValidationError) -> Problem:
-    faults = [fault for fault in error.errors(include_url=False, include_input=False) if fault["loc"]]
-    return invalid(
-        [FieldError(str(fault["loc"][0]), "required", f"{fault['loc'][0]} {fault['msg']}") for fault in faults]
-    )
+    details = [each for each in error.errors(include_url=False, include_input=False) if each["loc"]]
+    return invalid([FieldError(str(each["loc"][0]), "required", f"{each['loc'][0]} {each['msg']}") for each in details])
 
 
 def overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:

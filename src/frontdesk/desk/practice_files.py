@@ -16,7 +16,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Systems
-from frontdesk.practice_file import Fault, PracticeFile, PracticeFileError, dump, dump_json
+from frontdesk.practice_file import FileError, PracticeFile, PracticeFileError, dump, dump_json
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory, load_directory
@@ -94,7 +94,7 @@ class PracticeFiles:
         return dump_json(file) if as_json else dump(file)
 
     async def preview(self, context: ActionContext, text: str, *, prune: bool) -> Preview:
-        """Shows what a file would change. Raises PracticeFileError with every fault."""
+        """Shows what a file would change. Raises PracticeFileError with every error."""
         context.require("admin")
         stored, file = await self._judged(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]
@@ -152,25 +152,25 @@ class PracticeFiles:
 
     async def _judged(self, context: ActionContext, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
         stored = await load_directory(self.database, context.practice_id)
-        faults: list[Fault] = []
+        errors: list[FileError] = []
         file: PracticeFile | None = None
         try:
             async with _reading:
                 file = await parse_in_thread(text, stored.directory, context.now, prune=prune)
             slug: str | None = file.directory.practice.slug
         except PracticeFileError as error:
-            faults += error.faults
+            errors += error.errors
             slug = await asyncio.to_thread(stated_slug, text)
         if slug is not None and slug != context.staff.practice_slug:
-            faults.insert(
-                0, Fault("practice.slug", f"must be {context.staff.practice_slug}: this is another practice's file")
+            errors.insert(
+                0, FileError("practice.slug", f"must be {context.staff.practice_slug}: this is another practice's file")
             )
         if file is not None and _system(file.directory) != _system(stored.directory):
-            faults.append(
-                Fault("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")
+            errors.append(
+                FileError("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")
             )
-        if faults or file is None:
-            raise PracticeFileError(faults)
+        if errors or file is None:
+            raise PracticeFileError(errors)
         return stored, file
 
 

@@ -32,28 +32,28 @@ _IGNORABLE = frozenset(
 )
 
 
-def character_fault(text: str) -> str | None:
+def character_error(text: str) -> str | None:
     """What is wrong with the characters of a text, None if nothing is."""
     if text.isascii() and text.isprintable():
         return None
-    faults = {_fault(text, at) for at in range(len(text))}
-    return CONTROL if CONTROL in faults else INVISIBLE if INVISIBLE in faults else None
+    errors = {_error(text, at) for at in range(len(text))}
+    return CONTROL if CONTROL in errors else INVISIBLE if INVISIBLE in errors else None
 
 
 def cleaned(text: str) -> str:
-    """The text without what `character_fault` refuses. Control characters and line separators become spaces."""
+    """The text without what `character_error` refuses. Control characters and line separators become spaces."""
     if text.isascii() and text.isprintable():
         return text
     kept = []
     for at, char in enumerate(text):
-        if _fault(text, at) is None:
+        if _error(text, at) is None:
             kept.append(char)
         elif unicodedata.category(char) in ("Cc", "Zl", "Zp"):
             kept.append(" ")
     return "".join(kept)
 
 
-def _fault(text: str, at: int) -> str | None:
+def _error(text: str, at: int) -> str | None:
     char = text[at]
     category = unicodedata.category(char)
     if category in _CONTROL_CATEGORIES:

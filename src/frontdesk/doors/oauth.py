@@ -231,9 +231,9 @@ def with_problems(operation: str, endpoint: Endpoint, settings: Settings, reques
             code = problem.code
             response = _problem(request, problem, settings)
         except Exception as error:
-            fault = unexpected_problem(error, _request_id(request))
-            code = fault.code
-            response = _problem(request, fault, settings)
+            unexpected = unexpected_problem(error, _request_id(request))
+            code = unexpected.code
+            response = _problem(request, unexpected, settings)
         client_id = getattr(request.state, "client_id", None)
         labels = request_labels("oauth", operation, None, None, client_id, request.method, response.status_code, code)
         requests.report(labels, (time.monotonic() - began) * 1000, _request_id(request))

@@ -1,6 +1,6 @@
 """The REST door: routes generated from OPERATIONS, and the wire format of requests and answers.
 
-Transport faults are found when the request is received, but raised where the contract reads the request: after token
+Transport errors are found when the request is received, but raised where the contract reads the request: after token
 and scope have been checked.
 """
 
@@ -41,13 +41,13 @@ class RestDoor:
         code: str | None = None
         try:
             operation, path = self._routes.find(request.method, request.path)
-            faults: list[Problem] = []
-            media_type = _media_type(request, faults)
+            errors: list[Problem] = []
+            media_type = _media_type(request, errors)
             body = b""
             if operation.method != "GET":
-                body = await _json_body(request, receive, faults)
+                body = await _json_body(request, receive, errors)
                 look_up_again(request, self._engine.authenticator)
-            call = _call(operation, path, request, body, faults)
+            call = _call(operation, path, request, body, errors)
             answer = await engine_for(call, self._engine).execute(call)
         except Problem as problem:
             status, code = problem.status, problem.code
@@ -111,43 +111,43 @@ def _around_id(segments: list[str]) -> tuple[str, ...]:
     return (*segments[:_ID_AT], *segments[_ID_AT + 1 :])
 
 
-def _media_type(request: HttpRequest, faults: list[Problem]) -> bytes:
+def _media_type(request: HttpRequest, errors: list[Problem]) -> bytes:
     try:
         return response_type(request.headers.get(b"accept"))
     except Problem as problem:
-        faults.append(problem)
+        errors.append(problem)
         return b""
 
 
-async def _json_body(request: HttpRequest, receive: Receive, faults: list[Problem]) -> bytes:
+async def _json_body(request: HttpRequest, receive: Receive, errors: list[Problem]) -> bytes:
     try:
         body = await read_body(request, receive)
         require_json_body(request.headers.get(b"content-type"), body)
     except Problem as problem:
-        faults.append(problem)
+        errors.append(problem)
         return b""
     return body
 
 
-def _call(operation: Operation, path: dict[str, str], request: HttpRequest, body: bytes, faults: list[Problem]) -> Call:
+def _call(operation: Operation, path: dict[str, str], request: HttpRequest, body: bytes, errors: list[Problem]) -> Call:
     headers, query = request.headers, request.query
     return Call(
         operation,
         request.token,
-        lambda: _arguments(operation, path, query, body, faults),
+        lambda: _arguments(operation, path, query, body, errors),
         request.request_id,
         decoded(headers.get(b"idempotency-key")),
         decoded(headers.get(SIMULATE)),
         request.caller,
-        None if faults else (request.path, query),
+        None if errors else (request.path, query),
     )
 
 
 def _arguments(
-    operation: Operation, path: dict[str, str], query: bytes, body: bytes, faults: list[Problem]
+    operation: Operation, path: dict[str, str], query: bytes, body: bytes, errors: list[Problem]
 ) -> Arguments:
-    if faults:
-        raise faults[0]
+    if errors:
+        raise errors[0]
     return from_http(operation, path, _query_pairs(query) if query else [], body)
 
 

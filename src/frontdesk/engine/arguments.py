@@ -95,24 +95,24 @@ def read(operation: Operation, arguments: Arguments, today: date | None) -> Base
     try:
         given = operation.input.model_validate(arguments.values, context={"today": today})
     except ValidationError as error:
-        faults = [_field_error(operation, fault) for fault in error.errors(include_url=False, include_input=False)]
+        errors = [_field_error(operation, each) for each in error.errors(include_url=False, include_input=False)]
     else:
         if not arguments.errors:
             return given
-        faults = []
+        errors = []
     names = plain_schema(operation.input).get("properties", {})
     if any(error.rule == BINDING and error.field in names for error in arguments.errors):
         # The model has not seen the field: what it says of all fields together may be wrong.
-        faults = [fault for fault in faults if fault.field != "$"]
-    raise _invalid([*arguments.errors, *faults])
+        errors = [error for error in errors if error.field != "$"]
+    raise _invalid([*arguments.errors, *errors])
 
 
-def _invalid(faults: Iterable[FieldError]) -> Problem:
+def _invalid(errors: Iterable[FieldError]) -> Problem:
     """One error per field: that it cannot be read comes before that it is unknown."""
     by_field: dict[str, FieldError] = {}
-    for fault in faults:
-        if by_field.setdefault(fault.field, fault).rule == "unknown" and fault.rule == BINDING:
-            by_field[fault.field] = fault
+    for error in errors:
+        if by_field.setdefault(error.field, error).rule == "unknown" and error.rule == BINDING:
+            by_field[error.field] = error
     return invalid(list(by_field.values()))
 
 
@@ -165,13 +165,14 @@ def _shown(name: str) -> str:
     return "".join(char if char.isalnum() or char in "_-.$" else "?" for char in name[:64]) or "?"
 
 
-def _field_error(operation: Operation, fault: Any) -> FieldError:
-    name = str(fault["loc"][0]) if fault["loc"] else "$"
+def _field_error(operation: Operation, detail: Any) -> FieldError:
+    """What pydantic says of one field."""
+    name = str(detail["loc"][0]) if detail["loc"] else "$"
     if name in operation.input.model_fields:  # pydantic names a field by its Python name only where it has no alias
         name = operation.input.model_fields[name].alias or name
-    kind = fault["type"]
+    kind = detail["type"]
     if kind in _PYDANTIC_RULES:
         return FieldError(name, _PYDANTIC_RULES[kind], f"{name} {_MESSAGES[kind]}")
     if kind in _RULES:
-        return FieldError(name, kind, f"{name} {fault['msg']}" if name != "$" else fault["msg"])
+        return FieldError(name, kind, f"{name} {detail['msg']}" if name != "$" else detail["msg"])
     return FieldError(name, BINDING, f"{name} has the wrong type")

@@ -24,7 +24,7 @@ from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fres
 from frontdesk.engine.arguments import Arguments, read
 from frontdesk.engine.confirmation import Write, Writes, audit_entry, run_operation
 from frontdesk.engine.fair_limiter import FairLimiter
-from frontdesk.engine.intents import key_faults
+from frontdesk.engine.intents import key_errors
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.feature import Services
 from frontdesk.operations import Context, Operation, SlotJson, supported
@@ -218,7 +218,7 @@ def _read(call: Call, caller: Caller, today: date | None) -> Any:
     try:
         arguments = call.arguments()
         if call.operation.kind == "write" and caller.grant != "agent":
-            arguments.errors += key_faults(call.idempotency_key)
+            arguments.errors += key_errors(call.idempotency_key)
         return read(call.operation, arguments, today)
     except UNREADABLE as error:
         _log.exception("unexpected error", extra={"requestId": call.request_id})

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.outages import outage_as_problem
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.engine.intents import intent_of_key
 from frontdesk.store.database import Database
 
@@ -18,7 +18,7 @@ class Identifier(NamedTuple):
 
     @property
     def can_be_stored(self) -> bool:
-        return all(len(text) <= LONGEST and not character_fault(text) for text in self)
+        return all(len(text) <= LONGEST and not character_error(text) for text in self)
 
 
 class ExternalIdentifiers:

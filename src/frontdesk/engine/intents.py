@@ -29,7 +29,7 @@ def intent_of_key(client_id: str, key: str) -> bytes:
     return _hash(f"{client_id}\n{key}")
 
 
-def key_faults(key: str | None) -> list[FieldError]:
+def key_errors(key: str | None) -> list[FieldError]:
     """What is wrong with an Idempotency-Key, as of any other field."""
     if key is not None and not key.strip():
         return [FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")]

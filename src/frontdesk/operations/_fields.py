@@ -17,7 +17,7 @@ from frontdesk.domain.cursors import tag_and_payload
 from frontdesk.domain.errors import BINDING
 from frontdesk.domain.ids import APPOINTMENT_FORM, HOLD_FORM, PATIENT_FORM, PATIENT_ID
 from frontdesk.domain.names import digits, has_letter
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 
 INT32_MAX = 2**31 - 1
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
@@ -108,9 +108,9 @@ def _not_future(value: date, info: ValidationInfo) -> date:
 
 
 def _visible(value: str) -> str:
-    fault = character_fault(value)
-    if fault is not None:
-        raise broken("characters", fault)
+    error = character_error(value)
+    if error is not None:
+        raise broken("characters", error)
     return value
 
 

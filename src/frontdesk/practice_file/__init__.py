@@ -1,21 +1,21 @@
-"""The practice file format: parses YAML or JSON text into a directory, reports every fault, and writes it back."""
+"""The practice file format: parses YAML or JSON text into a directory, reports every error, and writes it back."""
 
 from datetime import date
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file.contents import PatientRecord, PracticeFile
-from frontdesk.practice_file.faults import Fault, PracticeFileError
+from frontdesk.practice_file.errors import FileError, PracticeFileError
 
-__all__ = ["Fault", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "dump_json", "parse"]
+__all__ = ["FileError", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "dump_json", "parse"]
 
 # Parsing and writing are imported lazily to keep the service's start fast.
 
 
 def parse(text: str, *, known: Directory | None = None, today: date | None = None) -> PracticeFile:
-    """Parse a practice file, YAML or JSON; raises PracticeFileError with every fault.
+    """Parse a practice file, YAML or JSON; raises PracticeFileError with every error.
 
     `known` is the stored directory: the file may refer to its locations and procedures, and a location without a time
-    zone keeps the stored one. With `today`, a date of birth in the future is a fault.
+    zone keeps the stored one. With `today`, a date of birth in the future is an error.
     """
     from frontdesk.practice_file import parsing
 

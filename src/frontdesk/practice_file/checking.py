@@ -1,6 +1,6 @@
-"""Validates the parsed data of a practice file as a whole and collects every fault.
+"""Validates the parsed data of a practice file as a whole and collects every error.
 
-Each check tolerates faults that other checks report, so that one run finds all of them.
+Each check tolerates errors that other checks report, so that one run finds all of them.
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import fhir
-from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps, position
+from frontdesk.practice_file.errors import FileError, Finding, PracticeFileError, Steps, position
 from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, ValidationContext
 from frontdesk.practice_file.positions import Positions
 
@@ -48,13 +48,13 @@ def check(
     if findings:
         findings.sort(key=lambda finding: position(document, finding.steps))
         positions = Positions(text, (finding.steps for finding in findings))
-        raise PracticeFileError(_fault(finding, positions) for finding in findings)
+        raise PracticeFileError(_error(finding, positions) for finding in findings)
     return file
 
 
-def _fault(finding: Finding, positions: Positions) -> Fault:
+def _error(finding: Finding, positions: Positions) -> FileError:
     line, column = positions.of(finding.steps, last=finding.repeated) or (None, None)
-    return Fault(_path(finding.steps), finding.message, line, column)
+    return FileError(_path(finding.steps), finding.message, line, column)
 
 
 def _ids(parent: object, steps: Steps, section: str, key: str = "id") -> Ids:

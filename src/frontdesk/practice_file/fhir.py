@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
-from frontdesk.practice_file.faults import Finding, Steps
+from frontdesk.practice_file.errors import Finding, Steps
 from frontdesk.practice_file.fields import broken, form, key, within
 from frontdesk.practice_file.model import Part
 
@@ -193,7 +193,7 @@ def part_at(system: Mapping[str, Any], steps: Steps) -> type[Part]:
 def references(
     system: Mapping[str, object], listed: Mapping[str, set[int]], known: Directory | None
 ) -> Iterator[Finding]:
-    """Faults in references between the settings, the ids that the file lists and the stored directory."""
+    """Errors in references between the settings, the ids that the file lists and the stored directory."""
     kept, active = _stored_ids(known), _active_ids(known)
     stored = known.practice.scheduling_system if known is not None else {}
     for section, noun in _NOUNS.items():

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from frontdesk.domain.names import digits, has_letter
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 
 _SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -76,9 +76,9 @@ def _text(most: int, *, lines: bool = False) -> Rule:
             raise broken("must not be blank")
         if len(value) > most:
             raise broken(f"must be at most {most} characters long")
-        fault = character_fault(value.replace("\n", " ") if lines else value)
-        if fault is not None:
-            raise broken(fault)
+        error = character_error(value.replace("\n", " ") if lines else value)
+        if error is not None:
+            raise broken(error)
         return value
 
     return Rule(check, {"minLength": 1, "maxLength": most})

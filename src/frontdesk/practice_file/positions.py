@@ -1,4 +1,4 @@
-"""Lines and columns of values in the text of a practice file, which are looked up only when it has faults."""
+"""Lines and columns of values in the text of a practice file, which are looked up only when it has errors."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from frontdesk.practice_file.faults import Steps
+from frontdesk.practice_file.errors import Steps
 
 Position = tuple[int, int]  # line and column, from 1
 

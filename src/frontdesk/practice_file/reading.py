@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import yaml
 from yaml.reader import Reader
 
-from frontdesk.practice_file.faults import Fault, Finding, PracticeFileError, Steps
+from frontdesk.practice_file.errors import FileError, Finding, PracticeFileError, Steps
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_DEPTH = 32
@@ -42,11 +42,11 @@ def refuse_large(size: int) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise PracticeFileError([Fault("$", message)])
+    raise PracticeFileError([FileError("$", message)])
 
 
 def _refuse_at(line: int, column: int, message: str) -> NoReturn:
-    raise PracticeFileError([Fault("$", message, line, column)])
+    raise PracticeFileError([FileError("$", message, line, column)])
 
 
 # JSON

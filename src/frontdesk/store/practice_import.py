@@ -34,7 +34,7 @@ class Difference:
 async def checked_file(
     database: Database, text: str, now: datetime, *, prune: bool
 ) -> tuple[PracticeFile, StoredDirectory | None]:
-    """The parsed file, and the practice that it would change. Raises PracticeFileError with all faults, also those
+    """The parsed file, and the practice that it would change. Raises PracticeFileError with all errors, also those
     against what is stored."""
     slug = await asyncio.to_thread(stated_slug, text)
     practice_id = None if slug is None else await practice_id_of(database, slug)
@@ -51,7 +51,7 @@ async def parse_in_thread(text: str, known: Directory | None, now: datetime, *, 
 
 
 def stated_slug(text: str) -> str | None:
-    """The slug that a file names, even if the rest of it has faults."""
+    """The slug that a file names, even if the rest of it has errors."""
     from frontdesk.practice_file.reading import read  # imports the YAML library, which few processes need
 
     document, _ = read(text)

@@ -73,7 +73,7 @@ async def unexpected_error(error: Exception, scope: Scope, receive: Receive, sen
 def unexpected_problem(error: Exception, request_id: str) -> Problem:
     """Logs an exception from outside the engine and returns its answer.
 
-    Doors only read requests and write answers: what a parser raises there is the fault of the request. It is logged
+    Doors only read requests and write answers: what a parser raises there is caused by the request. It is logged
     all the same, because the parser should have refused it in its own words.
     """
     _log.error("unexpected error", exc_info=error, extra={"requestId": request_id})

@@ -249,7 +249,7 @@ def read_practice(text: bytes) -> object:
     try:
         file = parse(text.decode("utf-8", "replace"), today=TODAY)
     except PracticeFileError as error:
-        return len(error.faults)
+        return len(error.errors)
     assert parse(dump(file), today=TODAY) == file, "the written file says something else"
     return "read"
 

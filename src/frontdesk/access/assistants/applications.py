@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from frontdesk.access.assistants.redirects import host_of, is_allowed
 from frontdesk.domain.ids import APPLICATION_FORM
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.store.database import Database
 
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
@@ -128,7 +128,7 @@ def _described(application_id: str, description: Mapping[str, object]) -> Applic
             raise ApplicationError("invalid_client_metadata", f"{field} must include {needed}.")
     name = description.get("client_name") or host_of(redirects[0])
     name = name.strip() if isinstance(name, str) else ""
-    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
+    if not name or len(name) > _MAX_NAME_LENGTH or character_error(name):
         raise ApplicationError(
             "invalid_client_metadata", f"client_name must be one line of 1 to {_MAX_NAME_LENGTH} characters."
         )

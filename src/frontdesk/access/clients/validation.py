@@ -6,7 +6,7 @@ from typing import cast, get_args
 from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 
 _MAX_NAME_LENGTH = 100
 _MAX_PER_MINUTE = 2**31 - 1
@@ -25,7 +25,7 @@ class ClientError(Exception):
 
 def checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
+    if not name or len(name) > _MAX_NAME_LENGTH or character_error(name):
         raise ClientError(f"A client's name is one line of 1 to {_MAX_NAME_LENGTH} characters.", "name")
     return name
 

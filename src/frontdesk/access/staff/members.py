@@ -19,7 +19,7 @@ from frontdesk.access.assistants.connections import disconnect_all, notify_conne
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.practices import is_removed, why_unusable
@@ -230,7 +230,7 @@ async def changing(database: Database, check: Check | None) -> AsyncIterator[Con
 
 def checked_name(name: str, of: str = "staff member") -> str:
     name = name.strip()
-    if not name or len(name) > _MAX_NAME_LENGTH or character_fault(name):
+    if not name or len(name) > _MAX_NAME_LENGTH or character_error(name):
         raise StaffError(f"A {of}'s name is one line of 1 to {_MAX_NAME_LENGTH} characters.")
     return name
 
@@ -246,6 +246,6 @@ def _checked_email(email: str | None) -> str | None:
     if email is None or not email.strip():
         return None
     email = email.strip().lower()
-    if not _EMAIL.match(email) or character_fault(email):
+    if not _EMAIL.match(email) or character_error(email):
         raise StaffError("An e-mail address looks like name@example.com.")
     return email

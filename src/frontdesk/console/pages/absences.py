@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import labelled_faults, read_id
+from frontdesk.console.forms import labelled_errors, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.blocks import FIELDS, LABELS, block_of
@@ -69,7 +69,7 @@ async def _form(
         offered=await request.desk.blocks.offered(request.context),
         not_here=_(NOT_HERE),
         whom=[(f"provider-{each.id}", each.name) for each in directory.providers.values() if each.active],
-        faults={} if problem is None else labelled_faults(problem, LABELS),
+        errors={} if problem is None else labelled_errors(problem, LABELS),
     )
 
 

@@ -23,17 +23,17 @@ _FILTERS = ("actor", "operation", "outcome", "patient", "subject", "from", "to")
 async def _audit(request: ConsoleRequest) -> Response:
     asked = {name: request.http.query_params.get(name, "").strip() for name in _FILTERS}
     before = request.http.query_params.get("before", "")
-    faults: dict[str, str] = {}
-    wanted = _wanted(request, asked, faults)
+    errors: dict[str, str] = {}
+    wanted = _wanted(request, asked, errors)
     place = int(before) if before.isascii() and before.isdecimal() and int(before[:20]) <= _MAX_ID else None
-    page = None if faults else await request.desk.audit.find(request.context, wanted, place)
+    page = None if errors else await request.desk.audit.find(request.context, wanted, place)
     kept = {name: value for name, value in asked.items() if value}
     return request.render(
         "audit.html",
         title=_("Audit"),
-        status=422 if faults else 200,
+        status=422 if errors else 200,
         asked=asked,
-        faults=faults,
+        errors=errors,
         page=page,
         audit_sentence=audit_sentence,
         subject_name=subject_name,
@@ -73,10 +73,10 @@ async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[str]:
         yield line + "\n"
 
 
-def _wanted(request: ConsoleRequest, asked: dict[str, str], faults: dict[str, str]) -> AuditFilter:
-    since, until = _day(asked, "from", faults), _day(asked, "to", faults)
+def _wanted(request: ConsoleRequest, asked: dict[str, str], errors: dict[str, str]) -> AuditFilter:
+    since, until = _day(asked, "from", errors), _day(asked, "to", errors)
     if since is not None and until is not None and until < since:
-        faults["to"] = _("The last day lies before the first.")
+        errors["to"] = _("The last day lies before the first.")
     return AuditFilter(
         actor=asked["actor"] or None,
         operation=asked["operation"] or None,
@@ -87,16 +87,16 @@ def _wanted(request: ConsoleRequest, asked: dict[str, str], faults: dict[str, st
     )
 
 
-def _day(asked: dict[str, str], name: str, faults: dict[str, str]) -> date | None:
+def _day(asked: dict[str, str], name: str, errors: dict[str, str]) -> date | None:
     if not asked[name]:
         return None
     try:
         day = date.fromisoformat(asked[name])
     except ValueError:
-        faults[name] = _("A day looks like 2026-11-15.")
+        errors[name] = _("A day looks like 2026-11-15.")
         return None
     if not _EARLIEST <= day <= date(9000, 1, 1):
-        faults[name] = _("There are no records of that day.")
+        errors[name] = _("There are no records of that day.")
         return None
     return day
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import Form, labelled_faults, read_id
+from frontdesk.console.forms import Form, labelled_errors, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
@@ -68,7 +68,7 @@ async def _page(
         blocks=await request.desk.blocks.upcoming(request.context) if offered else [],
         given=given,
         affected=affected,
-        faults={} if problem is None else labelled_faults(problem, LABELS),
+        errors={} if problem is None else labelled_errors(problem, LABELS),
     )
 
 

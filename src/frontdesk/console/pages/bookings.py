@@ -24,7 +24,7 @@ async def _who(
     request: ConsoleRequest,
     text: str = "",
     hits: PatientHits | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response:
     supports = await request.desk.patients.supports(request.context)
@@ -38,7 +38,7 @@ async def _who(
         can_create="create_patient" in supports,
         text=text,
         hits=hits,
-        faults=faults or {},
+        errors=errors or {},
         carried=next_step_query(request),
     )
 

@@ -48,11 +48,11 @@ class ChosenTime:
         return occurrence_choices(self.day, self.clock, self.location)
 
     @property
-    def faults(self) -> dict[str, str]:
+    def errors(self) -> dict[str, str]:
         return {"time": _(_SKIPPED)} if is_skipped(self.day, self.clock, self.location.time_zone) else {}
 
     def slot(self, visit_type: VisitType, procedure: Procedure) -> SlotRef:
-        if self.faults:
+        if self.errors:
             raise Problem("validation", _SKIPPED)
         ids = (self.provider.id, self.location.id, visit_type.id, procedure.id)
         return SlotRef(*ids, minute_of(self.start), procedure.duration_minutes)
@@ -91,13 +91,13 @@ async def _book(request: ConsoleRequest) -> Response:
     chosen = chosen_time(directory, fields | ({"time": form.get("at"), "occurrence": ""} if form.get("at") else {}))
     patient_id, visit = form.get("patient"), visit_of(directory, form.get("visit"))
     if not patient_id or search_changed(form):
-        hits, faults, status = await search_to_choose(request)
-        return await _book_page(request, directory, chosen, hits=hits, faults=faults, status=status)
-    if chosen.faults:
+        hits, errors, status = await search_to_choose(request)
+        return await _book_page(request, directory, chosen, hits=hits, errors=errors, status=status)
+    if chosen.errors:
         hits = (await search_patients(request, form.get("search")))[0]
         return await _book_page(request, directory, chosen, hits=hits, status=422)
     if visit is None:
-        return await _book_page(request, directory, chosen, faults={"visit": _("Choose a visit.")}, status=422)
+        return await _book_page(request, directory, chosen, errors={"visit": _("Choose a visit.")}, status=422)
     slot_id = chosen.slot_id(request, *visit)
     try:
         made = await request.run("book_appointment", {"patientId": patient_id, "slotId": slot_id})
@@ -117,7 +117,7 @@ async def _book_page(
     chosen: ChosenTime,
     *,
     hits: PatientHits | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     refused: Problem | None = None,
     nearest: list[ChosenTime] | None = None,
     broken: Sequence[BrokenRule] = (),
@@ -147,7 +147,7 @@ async def _book_page(
         text=form.get("search"),
         patient_id=form.get("patient"),
         hits=hits,
-        faults=chosen.faults | (faults or {}),
+        errors=chosen.errors | (errors or {}),
         refused=refused,
         nearest=nearest or [],
     )
@@ -177,7 +177,7 @@ async def _move(request: ConsoleRequest) -> Response:
     # As minutes: datetimes of one zone are compared by their clocks, which show some times twice.
     apart = abs(minute_of(chosen.start) - minute_of(view.start))
     same_provider = chosen.provider.id == appointment.provider_id
-    if not chosen.faults and (apart or not same_provider):
+    if not chosen.errors and (apart or not same_provider):
         slot = dict(await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)}))
         broken = await _broken_rules(request, chosen.slot(*visit), appointment.patient_id, appointment)
         overlaps_itself = same_provider and apart < visit[1].duration_minutes + visit[1].buffer_after_minutes
@@ -191,7 +191,7 @@ async def _move(request: ConsoleRequest) -> Response:
         chosen=chosen,
         slot=slot,
         nearest=nearest,
-        faults=chosen.faults,
+        errors=chosen.errors,
         overrides=overrides,
         broken=broken,
         fields={**chosen.fields, "appointment": appointment.id},

@@ -17,7 +17,7 @@ from frontdesk.access.clients.records import (
     PatientAccess,
 )
 from frontdesk.console.charts import requests_chart, share
-from frontdesk.console.forms import Form, faults_of, whole_number
+from frontdesk.console.forms import Form, errors_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.clients import ClientFields, check_client
@@ -76,22 +76,22 @@ async def _new(request: ConsoleRequest) -> Response:
     return _new_form(request, typed, {})
 
 
-def _new_form(request: ConsoleRequest, typed: Form, faults: dict[str, str]) -> Response:
+def _new_form(request: ConsoleRequest, typed: Form, errors: dict[str, str]) -> Response:
     return request.render(
         "client_new.html",
         title=_("Add a client"),
-        status=422 if faults else 200,
+        status=422 if errors else 200,
         typed=typed,
-        faults=faults,
+        errors=errors,
         scopes=scope_meanings(),
         known_only=[(key, _(label)) for key, label in _KNOWN_ONLY],
     )
 
 
 async def _add(request: ConsoleRequest) -> Response:
-    fields, faults = _read(request.form, request.form.get("grant"))
-    if faults:
-        return _new_form(request, request.form, faults)
+    fields, errors = _read(request.form, request.form.get("grant"))
+    if errors:
+        return _new_form(request, request.form, errors)
     try:
         client, secret = await request.desk.clients.add(request.context, fields, once=request.form.get("once"))
     except SecretShown as shown:
@@ -109,7 +109,7 @@ def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[C
     try:
         check_client(fields, client)
     except Problem as problem:
-        return fields, {**faults_of(problem), **unreadable}
+        return fields, {**errors_of(problem), **unreadable}
     return fields, unreadable
 
 
@@ -135,17 +135,17 @@ async def _show(request: ConsoleRequest) -> Response:
     return await _client_page(request, client, _as_typed(client), {})
 
 
-async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: Form, faults: dict[str, str]) -> Response:
+async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: Form, errors: dict[str, str]) -> Response:
     counted = await request.desk.usage.over_time(request.context, SPANS["24h"], request.zone, client.client_id)
     uses = await request.desk.usage.of_clients(request.context)
     return request.render(
         "client.html",
         title=client.name,
-        status=422 if faults else 200,
+        status=422 if errors else 200,
         client=client,
         shown=_state(client),
         typed=typed,
-        faults=faults,
+        errors=errors,
         scopes=scope_meanings(),
         known_only=[] if client.staff_id else [(key, _(label)) for key, label in _KNOWN_ONLY],
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
@@ -189,9 +189,9 @@ async def _change(request: ConsoleRequest) -> Response:
     client = await request.desk.clients.one(request.context, request.param("client_id"))
     if request.form.get("shown") not in ("", _state(client)):
         raise Problem("conflict", _CHANGED)  # saving the form would give back what another admin has taken away
-    fields, faults = _read(request.form, request.form.get("grant") or client.grant, client)
-    if faults:
-        return await _client_page(request, client, request.form, faults)
+    fields, errors = _read(request.form, request.form.get("grant") or client.grant, client)
+    if errors:
+        return await _client_page(request, client, request.form, errors)
     await request.desk.clients.change(request.context, client.client_id, fields)
     return request.redirect(f"/clients/{client.client_id}", notice="client_changed")
 

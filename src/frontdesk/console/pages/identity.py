@@ -122,8 +122,8 @@ def identity_routes(console: Console, provider: IdentityProvider) -> list[Route]
         return await start_session(request, console, token, then, request_id)
 
     def _refused(request: Request, problem: Problem) -> Response:
-        fault = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
-        return sign_in_page(request, console, problem.status, fault)
+        error = _REFUSED if problem.code == "unauthorized" else _UNAVAILABLE
+        return sign_in_page(request, console, problem.status, error)
 
     return [
         Route(f"{PREFIX}/sign-in/identity", with_error_pages(console, "/sign-in/identity", begin), methods=["GET"]),

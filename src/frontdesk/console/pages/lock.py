@@ -13,7 +13,7 @@ from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import NOTHING_SENT, Form
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.sign_in import FAULTS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
+from frontdesk.console.pages.sign_in import ERRORS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
@@ -29,7 +29,7 @@ def unlock_routes(console: Console) -> list[Route]:
         return await page(request)
 
     async def page(
-        request: Request, status: int = 200, fault: str | None = None, form: Form = NOTHING_SENT
+        request: Request, status: int = 200, error: str | None = None, form: Form = NOTHING_SENT
     ) -> Response:
         desk, token = (read_cookie(request, name, settings) for name in (DESK, SESSION))
         sessions = await console.desk_lock.sessions_with_pin(desk, token)
@@ -46,7 +46,7 @@ def unlock_routes(console: Console) -> list[Route]:
             title=_("Locked"),
             sessions=sessions,
             chosen=form.get("session") or own.number,
-            fault=None if fault is None else _(fault),
+            error=None if error is None else _(error),
             csrf=csrf,
             next=then,
         )
@@ -68,8 +68,8 @@ def unlock_routes(console: Console) -> list[Route]:
                 lambda: console.desk_lock.unlock(desk, number, pin, token, attempt.request_id),
             )
         except Problem as problem:
-            fault = _WRONG if problem.code == "unauthorized" else FAULTS[problem.code]
-            return await page(request, problem.status, fault, form)
+            error = _WRONG if problem.code == "unauthorized" else ERRORS[problem.code]
+            return await page(request, problem.status, error, form)
         response = RedirectResponse(local_address(form.get("next")), 303)
         set_cookie(response, SESSION, opened, settings, LONGEST)
         return response
@@ -85,12 +85,12 @@ async def _lock(request: ConsoleRequest) -> Response:
     return request.redirect("/locked")
 
 
-async def _pin(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
+async def _pin(request: ConsoleRequest, status: int = 200, error: str | None = None) -> Response:
     return request.render(
         "pin.html",
         title=_("PIN"),
         status=status,
-        fault=None if fault is None else translated(fault),
+        error=None if error is None else translated(error),
         session=request.session,
         choices=[(minutes, minutes) for minutes in LOCK_AFTER_MINUTES],
     )

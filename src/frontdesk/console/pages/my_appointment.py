@@ -142,26 +142,26 @@ async def _cancel(visit: _Visit) -> Response:
 
 async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
     if not visit.is_as_shown:
-        return visit.render("my_appointment.html", 409, fault=_(_CHANGED))
+        return visit.render("my_appointment.html", 409, error=_(_CHANGED))
     appointments, link = visit.console.desk.my_appointments, visit.found.link
     try:
         await appointments.execute(link, operation, reason, visit.form.get("key"), visit.request_id)
     except Problem as problem:
         if problem.code == "validation" and reason:
-            fault = problem.errors[0].message
-            return visit.render("my_appointment_cancel.html", problem.status, fault=fault, reason=reason)
+            error = problem.errors[0].message
+            return visit.render("my_appointment_cancel.html", problem.status, error=error, reason=reason)
         if problem.code != "conflict":
             raise
     now = await appointments.find(link.practice_id, link.appointment_id, link.link_id, visit.request_id)
     if now.status != _RESULTS[operation]:
-        return _shown(visit.console, visit.http, now, status=409, fault=_(_CHANGED))
+        return _shown(visit.console, visit.http, now, status=409, error=_(_CHANGED))
     return _shown(visit.console, visit.http, now, done=operation)
 
 
-def _asked(request: Request, status: int = 200, fault: str | None = None, link: str = "") -> Response:
+def _asked(request: Request, status: int = 200, error: str | None = None, link: str = "") -> Response:
     """The page that asks for the date of birth. It is the same for every link."""
     link = link if is_token(link) else ""
-    return render(request, "my_appointment_open.html", status, title=_("Your appointment"), fault=fault, link=link)
+    return render(request, "my_appointment_open.html", status, title=_("Your appointment"), error=error, link=link)
 
 
 def _shown(
@@ -174,7 +174,7 @@ def _shown(
 ) -> Response:
     link = found.link
     held = [link.practice_id, link.appointment_id, link.link_id, found.start.timestamp()]
-    values = {"fault": None, "done": None, "reason": "", **values}
+    values = {"error": None, "done": None, "reason": "", **values}
     return render(
         request,
         template,
@@ -197,9 +197,9 @@ def _in_words(
             with outages_as_problems():
                 return await work(request, attempt)
         except Problem as problem:
-            fault = _(_TOO_OFTEN) if problem.code == "rate_limited" else problem.detail
+            error = _(_TOO_OFTEN) if problem.code == "rate_limited" else problem.detail
             response = render(
-                request, "my_appointment_problem.html", problem.status, title=_("Your appointment"), fault=fault
+                request, "my_appointment_problem.html", problem.status, title=_("Your appointment"), error=error
             )
             if problem.retry_after is not None:
                 response.headers["Retry-After"] = str(problem.retry_after)

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import labelled_faults, read_id
+from frontdesk.console.forms import labelled_errors, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
@@ -88,7 +88,7 @@ async def _read_back(
             raise
         refused = problem
     slot = await request.run("get_slot", {"slotId": chosen.slot_id(request, *visit)})
-    faults = {} if refused is None else labelled_faults(refused, _LABELS)
+    errors = {} if refused is None else labelled_errors(refused, _LABELS)
     return request.render(
         "override_confirm.html",
         title=_("Book against the rules") if view is None else _("Move against the rules"),
@@ -100,7 +100,7 @@ async def _read_back(
         broken=broken,
         reason=form.get("reason"),
         arrived=bool(form.get("arrived")),
-        faults=faults,
+        errors=errors,
         refused=refused,
         fields={name: form.get(name) for name in _CARRIED if form.get(name)} | chosen.fields,
     )
@@ -119,8 +119,8 @@ async def _check_walk_in(request: ConsoleRequest) -> Response:
     visit = visit_of(directory, asked["visit"])
     if form.get("patient") and visit is not None and not search_changed(form):
         return await _read_back(request, chosen_time(directory, asked), visit, None)
-    hits, faults, status = await search_to_choose(request)
-    return await _walk_in_page(request, directory, asked, hits=hits, faults=faults, status=status)
+    hits, errors, status = await search_to_choose(request)
+    return await _walk_in_page(request, directory, asked, hits=hits, errors=errors, status=status)
 
 
 async def _walk_in_page(
@@ -129,7 +129,7 @@ async def _walk_in_page(
     asked: Mapping[str, str],
     *,
     hits: PatientHits | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response:
     if not await request.desk.overrides.offered(request.context):
@@ -152,7 +152,7 @@ async def _walk_in_page(
         text=request.form.get("search"),
         patient_id=request.form.get("patient"),
         hits=hits,
-        faults=faults or {},
+        errors=errors or {},
     )
 
 

@@ -17,7 +17,7 @@ from frontdesk.console.cookies import CHALLENGE, delete_cookie, read_cookie, set
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import gettext as _
-from frontdesk.console.pages.sign_in import FAULTS, STALE, local_address, posted_form, sign_in_page, start_session
+from frontdesk.console.pages.sign_in import ERRORS, STALE, local_address, posted_form, sign_in_page, start_session
 from frontdesk.domain.errors import Problem
 from frontdesk.texts import N_
 from frontdesk.web.http_request import address_of
@@ -65,8 +65,8 @@ def passkey_sign_in_routes(console: Console, passkeys: Passkeys) -> list[Route]:
                 "sign-in", name, address_of(request), lambda: passkeys.sign_in(kept[0], answer, browser, request_id)
             )
         except Problem as problem:
-            fault = _REFUSED if problem.code == "unauthorized" else FAULTS[problem.code]
-            return sign_in_page(request, console, problem.status, fault)
+            error = _REFUSED if problem.code == "unauthorized" else ERRORS[problem.code]
+            return sign_in_page(request, console, problem.status, error)
         return await start_session(request, console, token, form.get("next"), request_id)
 
     return [
@@ -112,14 +112,14 @@ async def _remove(request: ConsoleRequest) -> Response:
     return request.redirect("/account", notice="passkey_removed")
 
 
-def _form(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
+def _form(request: ConsoleRequest, status: int = 200, error: str | None = None) -> Response:
     typed = request.form.get("name") or browser_name(request.http.headers.get("user-agent", ""))
     then = local_address(request.form.get("next") or request.http.query_params.get("next", ""))
     return request.render(
         "passkey_new.html",
         title=_("Add a passkey"),
         status=status,
-        fault=None if fault is None else translated(fault),
+        error=None if error is None else translated(error),
         typed=typed,
         next=then,
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import Form, labelled_faults
+from frontdesk.console.forms import Form, labelled_errors
 from frontdesk.console.guard import ConsoleRequest, Page, path_and_query
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.slot_choice import next_step_query
@@ -28,8 +28,8 @@ async def _search(request: ConsoleRequest) -> Response:
     if not await request.desk.patients.searchable(request.context):
         return await _match(request)
     text = request.form.get("search")
-    hits, faults, status = await search_patients(request, text)
-    return await _search_page(request, text=text, hits=hits, faults=faults, status=status)
+    hits, errors, status = await search_patients(request, text)
+    return await _search_page(request, text=text, hits=hits, errors=errors, status=status)
 
 
 async def search_patients(request: ConsoleRequest, text: str) -> tuple[PatientHits | None, dict[str, str], int]:
@@ -39,7 +39,7 @@ async def search_patients(request: ConsoleRequest, text: str) -> tuple[PatientHi
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return None, labelled_faults(problem, _LABELS), problem.status
+        return None, labelled_errors(problem, _LABELS), problem.status
 
 
 def search_changed(form: Form) -> bool:
@@ -50,10 +50,10 @@ def search_changed(form: Form) -> bool:
 async def search_to_choose(request: ConsoleRequest) -> tuple[PatientHits | None, dict[str, str], int]:
     """Searches for a form in which one of the patients found is chosen. Asks for it if they were shown before."""
     form = request.form
-    hits, faults, status = await search_patients(request, form.get("search"))
+    hits, errors, status = await search_patients(request, form.get("search"))
     if hits is not None and hits.items and form.all("searched") == [form.get("search")] and not form.get("patient"):
         return hits, {"patient": _("Choose the patient.")}, 422
-    return hits, faults, status
+    return hits, errors, status
 
 
 async def _match(request: ConsoleRequest) -> Response:
@@ -66,7 +66,7 @@ async def _match(request: ConsoleRequest) -> Response:
             raise
         missed = problem.code == "not_found"
         return await _search_page(
-            request, given=given, faults=labelled_faults(problem, _LABELS), status=problem.status, missed=missed
+            request, given=given, errors=labelled_errors(problem, _LABELS), status=problem.status, missed=missed
         )
     return request.redirect(f"/patients/{found['items'][0]['id']}")
 
@@ -77,7 +77,7 @@ async def _search_page(
     text: str = "",
     given: dict[str, str] | None = None,
     hits: PatientHits | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     missed: bool = False,
     status: int = 200,
 ) -> Response:
@@ -90,7 +90,7 @@ async def _search_page(
         text=text,
         given=given or dict.fromkeys(FIELDS, ""),
         hits=hits,
-        faults=faults or {},
+        errors=errors or {},
         missed=missed,
     )
 
@@ -169,7 +169,7 @@ def _form_page(
         patient_id=patient_id,
         given=given,
         shown=shown or {},
-        faults={} if problem is None else labelled_faults(problem, _LABELS),
+        errors={} if problem is None else labelled_errors(problem, _LABELS),
         problem=problem,
         action=path_and_query(request.http),
     )

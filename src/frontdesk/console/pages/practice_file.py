@@ -8,7 +8,7 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.words import changes_of
 from frontdesk.desk.practice_files import MAX_FILE_BYTES, STRANDED_CHOICES, StrandingRefused
 from frontdesk.domain.errors import Problem
-from frontdesk.practice_file import Fault, PracticeFileError
+from frontdesk.practice_file import FileError, PracticeFileError
 from frontdesk.practice_file.published_schema import schema_line
 
 _MAX_FORM_BYTES = MAX_FILE_BYTES + 64 * 1024  # the file and a few fields
@@ -17,15 +17,15 @@ _FORMATS = {"yaml": "application/yaml", "json": "application/json"}
 
 
 async def _page(
-    request: ConsoleRequest, text: str = "", *, prune: bool = False, faults: tuple[Fault, ...] = ()
+    request: ConsoleRequest, text: str = "", *, prune: bool = False, errors: tuple[FileError, ...] = ()
 ) -> Response:
     return request.render(
         "practice_file.html",
         title=_("Practice file"),
-        status=422 if faults else 200,
+        status=422 if errors else 200,
         text=text,
         prune=prune,
-        faults=faults,
+        errors=errors,
         largest=MAX_FILE_BYTES // 1024 // 1024,
     )
 
@@ -50,11 +50,11 @@ async def _compared(
     request: ConsoleRequest, text: str, *, prune: bool, changed: bool = False, undecided: bool = False
 ) -> Response:
     if not text.strip():
-        return await _page(request, text, prune=prune, faults=(Fault("$", "choose a file, or paste its text"),))
+        return await _page(request, text, prune=prune, errors=(FileError("$", "choose a file, or paste its text"),))
     try:
         preview = await request.desk.practice_file.preview(request.context, text, prune=prune)
     except PracticeFileError as error:
-        return await _page(request, text, prune=prune, faults=error.faults)
+        return await _page(request, text, prune=prune, errors=error.errors)
     return request.render(
         "practice_preview.html",
         title=_("What the file changes"),
@@ -81,7 +81,7 @@ async def _apply(request: ConsoleRequest) -> Response:
             request.context, text, prune=prune, version=int(version), stranded=stranded
         )
     except PracticeFileError as error:
-        return await _page(request, text, prune=prune, faults=error.faults)
+        return await _page(request, text, prune=prune, errors=error.errors)
     except StrandingRefused:
         return await _compared(request, text, prune=prune, undecided=True)
     except Problem as problem:

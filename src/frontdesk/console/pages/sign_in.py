@@ -32,7 +32,7 @@ FORM_LIFETIME = timedelta(hours=1)
 _LOCAL = re.compile(r"/console/[A-Za-z0-9_./?&=%+:~-]*\Z")
 _MAX_URL_LENGTH = 6000  # a request of an application for access
 STALE = N_("This page was open for too long. Try again.")
-FAULTS = {
+ERRORS = {
     "unauthorized": N_("This link was already used or has expired. Ask for a new one."),
     "rate_limited": N_("Too many attempts. Wait a minute, then try again."),
     "upstream_unavailable": N_("Signing in is not possible at the moment. Try again in a few seconds."),
@@ -68,7 +68,7 @@ def sign_in_routes(console: Console) -> list[Route]:
                 lambda: console.staff_sessions.by_link(link, browser, attempt.request_id),
             )
         except Problem as problem:
-            return sign_in_page(request, console, problem.status, FAULTS[problem.code])
+            return sign_in_page(request, console, problem.status, ERRORS[problem.code])
         then = await _after_link(console, token, local_address(form.get("next")))
         return await start_session(request, console, token, then, attempt.request_id)
 
@@ -81,7 +81,7 @@ def sign_in_routes(console: Console) -> list[Route]:
         try:
             await console.failed_attempts.count_mail(form.get("email"), address_of(request))
         except Problem as problem:
-            return sign_in_page(request, console, problem.status, FAULTS[problem.code])
+            return sign_in_page(request, console, problem.status, ERRORS[problem.code])
         console.sign_in_mail.request(form.get("email"), attempt.request_id)
         return sign_in_page(request, console, sent=True)
 
@@ -93,7 +93,7 @@ def sign_in_routes(console: Console) -> list[Route]:
 
 
 def sign_in_page(
-    request: Request, console: Console, status: int = 200, fault: str | None = None, *, sent: bool = False
+    request: Request, console: Console, status: int = 200, error: str | None = None, *, sent: bool = False
 ) -> Response:
     proof = read_cookie(request, SIGN_IN, console.settings) or new_token()
     response = render(
@@ -101,7 +101,7 @@ def sign_in_page(
         "sign_in.html",
         status,
         title=_("Sign in"),
-        fault=None if fault is None else _(fault),
+        error=None if error is None else _(error),
         left="left" in request.query_params,
         csrf=form_token(proof).decode(),
         next=local_address(request.query_params.get("next", "")),

@@ -58,14 +58,14 @@ async def _change(request: ConsoleRequest) -> Response:
     return request.redirect("/staff", notice="staff_removed" if change == "remove" else "staff_changed")
 
 
-async def _listed(request: ConsoleRequest, status: int = 200, fault: str | None = None) -> Response:
+async def _listed(request: ConsoleRequest, status: int = 200, error: str | None = None) -> Response:
     form = request.form
     return request.render(
         "staff.html",
         title=_("Staff"),
         status=status,
         members=await request.desk.staff.all(request.context),
-        fault=fault,
+        error=error,
         typed={name: form.get(name) for name in ("name", "role", "email")},
     )
 

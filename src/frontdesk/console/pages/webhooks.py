@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from frontdesk.console.forms import Form, faults_of
+from frontdesk.console.forms import Form, errors_of
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.form_uses import SecretShown
@@ -18,18 +18,18 @@ _ONE = f"{_LIST}/{{endpoint_id}}"
 async def _list(
     request: ConsoleRequest,
     typed: Form | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     tested: tuple[str, Sent] | None = None,
 ) -> Response:
     return request.render(
         "webhooks.html",
         title=_("Webhooks"),
-        status=422 if faults else 200,
+        status=422 if errors else 200,
         told=await request.desk.webhooks.all(request.context),
         slug=request.staff.practice_slug,
         event_types=EVENT_TYPES,
         typed=typed or Form(),
-        faults=faults or {},
+        errors=errors or {},
         tested=tested,
     )
 
@@ -45,7 +45,7 @@ async def _add(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _list(request, form, faults_of(problem))
+        return await _list(request, form, errors_of(problem))
     return _secret(request, *added)
 
 

@@ -1,1 +1,1 @@
-"""Forms that edit a practice: each reads the practice's document, changes a part of it, and shows faults by field."""
+"""Forms that edit a practice: each reads the practice's document, changes a part of it, and shows errors by field."""

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from frontdesk.console.forms import Form
 from frontdesk.console.guard import ConsoleRequest, Page
-from frontdesk.console.practice_forms.fields import Edited, faults_by_control
+from frontdesk.console.practice_forms.fields import Edited, errors_by_control
 from frontdesk.console.practice_forms.words import RecordChange, changes_of
 from frontdesk.desk.practice_files import STRANDED_CHOICES, OpenedPractice, Preview, StrandingRefused
 from frontdesk.domain.errors import Problem
@@ -61,8 +61,8 @@ class Editor:
         edited, act = self.edit(opened, form), self.act(opened, form)
         if form.get("more") or form.get("step") == "edit":
             return self._form(request, opened, form, form.get("version"))
-        if edited.faults:
-            return self._form(request, opened, form, form.get("version"), faults=edited.faults)
+        if edited.errors:
+            return self._form(request, opened, form, form.get("version"), errors=edited.errors)
         try:
             if form.get("version") != str(opened.version):
                 return await self._conflict(request, opened, edited)
@@ -78,8 +78,8 @@ class Editor:
                 subjects=act.subjects,
             )
         except PracticeFileError as error:
-            faults = faults_by_control(edited, error.faults)
-            return self._form(request, opened, form, form.get("version"), faults=faults)
+            errors = errors_by_control(edited, error.errors)
+            return self._form(request, opened, form, form.get("version"), errors=errors)
         except StrandingRefused:
             return await self._preview(request, opened, edited, act, undecided=True)
         except Problem as problem:
@@ -118,14 +118,14 @@ class Editor:
 
     async def _conflict(self, request: ConsoleRequest, opened: OpenedPractice, edited: Edited) -> Response:
         """The form with what was typed, and what it would change in the practice as it is now."""
-        faults: dict[str, str] = {}
+        errors: dict[str, str] = {}
         changes: Sequence[RecordChange] = ()
         try:
             preview = await self._compared(request, edited)
             changes = changes_of(preview.before, preview.after)
         except PracticeFileError as error:
-            faults = faults_by_control(edited, error.faults)
-        return self._form(request, opened, request.form, opened.version, faults=faults, conflict=changes)
+            errors = errors_by_control(edited, error.errors)
+        return self._form(request, opened, request.form, opened.version, errors=errors, conflict=changes)
 
     def _form(
         self,
@@ -134,16 +134,16 @@ class Editor:
         form: Form,
         version: int | str,
         *,
-        faults: Mapping[str, str] | None = None,
+        errors: Mapping[str, str] | None = None,
         conflict: Sequence[RecordChange] | None = None,
     ) -> Response:
         return request.render(
             self.template,
             title=self.act(opened, form).title,
-            status=409 if conflict is not None else 422 if faults else 200,
+            status=409 if conflict is not None else 422 if errors else 200,
             typed=form,
             version=version,
-            faults=faults or {},
+            errors=errors or {},
             conflict=conflict,
             keeps_own_calendar=opened.directory.practice.keeps_own_calendar,
             action=f"/console{self.path}",

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from frontdesk.console.domain_texts import field_fault
+from frontdesk.console.domain_texts import field_error
 from frontdesk.console.forms import Form
 from frontdesk.console.language import parse_number
-from frontdesk.practice_file import Fault
+from frontdesk.practice_file import FileError
 
 Kind = Literal["text", "lines", "names", "number", "yes_no", "choice"]
 
@@ -31,7 +31,7 @@ class Edited:
     document: dict[str, Any]
     controls: Mapping[str, str]
     labels: Mapping[str, str]  # of controls
-    faults: Mapping[str, str] | None = None  # what the document cannot say, by control
+    errors: Mapping[str, str] | None = None  # what the document cannot say, by control
 
 
 def as_typed(fields: Iterable[Field], record: object) -> dict[str, list[str]]:
@@ -91,15 +91,15 @@ def _set(part: dict[str, Any], key: str, value: Any) -> None:
         part[outer] = value
 
 
-def faults_by_control(edited: Edited, faults: Iterable[Fault]) -> dict[str, str]:
+def errors_by_control(edited: Edited, errors: Iterable[FileError]) -> dict[str, str]:
     """Messages by control; `$` is shown at the top of the form."""
     found: dict[str, str] = {}
-    for fault in faults:
-        control = _control(edited.controls, fault.path)
+    for error in errors:
+        control = _control(edited.controls, error.path)
         if control is None:
-            found.setdefault("$", f"{fault.path}: {fault.message}.")
+            found.setdefault("$", f"{error.path}: {error.message}.")
         else:
-            found.setdefault(control, field_fault(edited.labels[control], fault.message) + ".")
+            found.setdefault(control, field_error(edited.labels[control], error.message) + ".")
     return found
 
 

@@ -24,14 +24,14 @@ function explain(error) {
 async function submitted(event) {
   event.preventDefault();
   const form = event.target;
-  const fault = form.querySelector("[data-fault]");
+  const message = form.querySelector("[data-error]");
   const button = form.querySelector("button");
-  fault.hidden = button.disabled = true;
+  message.hidden = button.disabled = true;
   try {
     await answer(form);
   } catch (error) {
-    fault.querySelector("span").textContent = explain(error);
-    fault.hidden = button.disabled = false;
+    message.querySelector("span").textContent = explain(error);
+    message.hidden = button.disabled = false;
     button.focus();
   }
 }

@@ -100,11 +100,11 @@ class Searches:
 
 def _unsorted(query: Query, *, strict: bool) -> Query:
     """The query without its order, which is not supported."""
-    fault = FieldError("_sort", "unknown", "_sort is not supported for this search")
+    error = FieldError("_sort", "unknown", "_sort is not supported for this search")
     if strict:
-        raise invalid([fault])
+        raise invalid([error])
     used = tuple(pair for pair in query.used if pair[0] != "_sort")
-    return replace(query, sort=None, used=used, ignored=(*query.ignored, fault))
+    return replace(query, sort=None, used=used, ignored=(*query.ignored, error))
 
 
 async def _find(kind: ResourceType, calls: Calls, query: Query, begin: Position | None) -> SearchPage:

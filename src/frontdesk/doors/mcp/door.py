@@ -1,6 +1,6 @@
 """The MCP door's transport: POST /mcp, stateless, one JSON-RPC message in and one event-stream frame out.
 
-The token is checked before any other fault is reported. A bad token or bad HTTP is answered with a problem document,
+The token is checked before any other error is reported. A bad token or bad HTTP is answered with a problem document,
 bad JSON-RPC with a JSON-RPC error, and a refusal of an operation with a tool result that has isError.
 """
 

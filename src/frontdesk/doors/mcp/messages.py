@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, object] = {}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 
 
-class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a fault of ours
+class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not an error of ours
     """A JSON-RPC error. `framed`: the HTTP exchange succeeds and carries it in its event stream."""
 
     def __init__(
@@ -81,7 +81,7 @@ def read_message(body: bytes, headers: Mapping[bytes, bytes], raw_headers: Itera
     version = decoded(headers.get(_VERSION_HEADER))
     modern = _VERSION_KEY in meta or version in MODERN_VERSIONS
     message = Message(method, params, message_id, modern, tuple(repeated))
-    if repeated and method != "tools/call":  # a tool call lists them with the other faults of its arguments
+    if repeated and method != "tools/call":  # a tool call lists them with the other errors of its arguments
         raise message.rejection(INVALID_REQUEST, "A property of the message is given more than once.")
     if not modern or message_id is None:
         if version is not None and version not in VERSIONS:

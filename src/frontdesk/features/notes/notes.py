@@ -12,7 +12,7 @@ from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.feature import Services
 from frontdesk.features.notes.actions import ADD, REMOVE
 from frontdesk.store.database import Database
@@ -93,8 +93,8 @@ class Notes:
             errors.append(FieldError("text", "notBlank", "text must not be blank"))
         elif len(text) > _MAX_LENGTH:
             errors.append(FieldError("text", "maxLength", f"text must be at most {_MAX_LENGTH} characters"))
-        elif (fault := character_fault(text)) is not None:
-            errors.append(FieldError("text", "characters", f"text {fault}"))
+        elif (error := character_error(text)) is not None:
+            errors.append(FieldError("text", "characters", f"text {error}"))
         if errors:
             raise invalid(errors)
         note_id = hashlib.sha256(f"{context.staff.staff_id} {key}".encode()).hexdigest()[:24]

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.domain.text import character_fault
+from frontdesk.domain.text import character_error
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.fhir_request import FhirRequest
@@ -84,7 +84,7 @@ def identifiers(resource: Resource) -> list[Identifier]:
         field, most = f"{resource['resourceType']}.identifier", f"{_MAX_IDENTIFIERS} identifiers"
         message = f"{field} must have at most {most} of at most {LONGEST} characters each"
         raise invalid([FieldError(field, "maxLength", message)])
-    if any(character_fault(text) for each in found for text in each):
+    if any(character_error(text) for each in found for text in each):
         field = f"{resource['resourceType']}.identifier"
         raise invalid([FieldError(field, "characters", f"{field} must not have control characters")])
     return found

@@ -1,4 +1,4 @@
-"""Faults in a practice file: the path and the violated rule, never the value."""
+"""Errors in a practice file: the path and the violated rule, never the value."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ Steps = tuple[str | int, ...]  # the keys and list indexes that lead to a value;
 
 
 @dataclass(frozen=True)
-class Fault:
+class FileError:
     path: str  # like providers[2].hours[0].to; $ is the whole document
     message: str
     line: int | None = field(default=None, compare=False)  # from 1; None: not known
@@ -15,16 +15,16 @@ class Fault:
 
 
 class PracticeFileError(Exception):
-    """The text is not a valid practice file; carries every fault in document order."""
+    """The text is not a valid practice file; carries every error in document order."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(f"{fault.path}: {fault.message}" for fault in self.faults))
+    def __init__(self, errors: Iterable[FileError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(f"{error.path}: {error.message}" for error in self.errors))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault with its path as separate steps."""
+    """An error with its path as separate steps."""
 
     steps: Steps
     message: str
