@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from frontdesk.access.clients.tokens import Tokens
@@ -78,7 +78,7 @@ class Services:
     """The services of all features, each found by its class."""
 
     def __init__(self) -> None:
-        self._found: dict[type[Any], Any] = {}
+        self._found: dict[type[object], object] = {}
 
     def build(self, core: Core) -> None:
         for feature in features():

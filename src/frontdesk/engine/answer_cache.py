@@ -37,14 +37,14 @@ class Answer:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = orjson.loads(self.content)
+        found: Mapping[str, object] = orjson.loads(self.content)
         return found
 
 
 class Stamp(NamedTuple):
     """The state of keys and clock that an answer depends on."""
 
-    keys: Any
+    keys: object
     minute: float
 
 
@@ -60,7 +60,7 @@ class AnswerCache:
     def __init__(
         self,
         directory_version: Callable[[int], int],
-        keys: Callable[[float], Any],
+        keys: Callable[[float], object],
         seconds: Callable[[], float] = time.time,
         max_bytes: int = MAX_BYTES,
     ) -> None:

@@ -31,7 +31,7 @@ _MESSAGES = {"missing": "is required", "extra_forbidden": "is not a field of thi
 class Arguments:
     """Values by their published names, and errors found while reading them."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     errors: list[FieldError] = field(default_factory=list)
 
 
@@ -80,7 +80,7 @@ def from_http(
     return arguments
 
 
-def from_tool(operation: Operation, given: Mapping[str, Any], repeated: Iterable[str] = ()) -> Arguments:
+def from_tool(operation: Operation, given: Mapping[str, object], repeated: Iterable[str] = ()) -> Arguments:
     """The arguments of a tool call: path, query and body fields in one flat object. `repeated`: properties of the
     request that were given more than once."""
     names, arguments = input_names(operation), Arguments()
@@ -151,7 +151,7 @@ def _refuse_repeated(arguments: Arguments, known: Mapping[str, str], repeated: I
         arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
 
 
-def _number(text: str) -> Any:
+def _number(text: str) -> object:
     return int(text) if _WHOLE_NUMBER.match(text) else text
 
 

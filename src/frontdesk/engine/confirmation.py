@@ -102,7 +102,7 @@ class Writes:
     token_lifetime: timedelta
     on_change: Callable[[int], None] = lambda _practice_id: None  # after a write or a challenge; must not block
 
-    async def execute(self, write: Write) -> Mapping[str, Any]:
+    async def execute(self, write: Write) -> Mapping[str, object]:
         intent = write.intent
         if intent is None and write.by_agent:
             raise await self.challenge(write)
@@ -212,7 +212,7 @@ class Writes:
             self.on_change(caller.practice_id)
         return outcome
 
-    async def stored_result(self, write: Write, intent: Intent | None) -> Mapping[str, Any] | None:
+    async def stored_result(self, write: Write, intent: Intent | None) -> Mapping[str, object] | None:
         """The result of the same write, None if it has not been executed yet."""
         if intent is None:
             return None
@@ -228,7 +228,7 @@ class Writes:
         return None if found is None or (found.state == "challenged" and found.expires_at <= now) else found
 
 
-async def run_operation(operation: Operation, context: Context, given: Any) -> Any:
+async def run_operation(operation: Operation, context: Context, given: object) -> Any:
     """The only caller of `Operation.run`. A write may run several times."""
     context.subjects.clear()
     return await operation.run(context, given)
@@ -249,7 +249,7 @@ def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> Cha
     )
 
 
-async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str, Any]:
+async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str, object]:
     """The name that a person hears, to notice that it is the wrong patient; empty if the system does not tell it."""
     if patient_id is None or Capability.READ_PATIENTS not in context.system.capabilities:
         return {}
@@ -263,7 +263,7 @@ def audit_entry(operation: Operation, context: Context, outcome: str, request_id
     return AuditEntry(caller.practice_id, context.now, caller.client_id, operation.name, outcome, subjects, request_id)
 
 
-def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, Any]:
+def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, object]:
     if outcome.result is not None:
         return outcome.result
     reason = outcome.reason or ""

@@ -20,7 +20,7 @@ _PREFIXES: Mapping[Consent, str] = {"token": "", "elicitation": "elicitation-", 
 class Challenge(Problem):
     """Asks for an agreement. `asks` is the way: the token must reach only those who take part in it."""
 
-    def __init__(self, asks: Consent, token: str, expires_at: Any, read_back: Mapping[str, Any]) -> None:
+    def __init__(self, asks: Consent, token: str, expires_at: Any, read_back: Mapping[str, object]) -> None:
         extra = {"confirmationToken": token, "expiresAt": iso_utc(expires_at), "readBack": read_back}
         super().__init__("confirmation_required", extra=extra)
         self.asks = asks

@@ -187,14 +187,14 @@ class Engine:
         call.caller = await self.authenticator.identify(call.token, call.resource)
         return call.caller
 
-    async def _audited_read(self, call: Call, context: Context, given: Any) -> Mapping[str, Any]:
+    async def _audited_read(self, call: Call, context: Context, given: object) -> Mapping[str, object]:
         """Records a read of protected data and counts its patients before it is answered, also when nothing was found.
 
         Over budget, nothing is answered.
         """
         outcome = "internal"
         try:
-            body: Mapping[str, Any] = await run_operation(call.operation, context, given)
+            body: Mapping[str, object] = await run_operation(call.operation, context, given)
             outcome = "executed"
         except Problem as problem:
             outcome = problem.code

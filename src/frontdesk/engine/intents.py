@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import orjson
 
@@ -43,10 +42,10 @@ def key_errors(key: str | None) -> list[FieldError]:
 class StoredIntent:
     fingerprint: bytes
     state: str
-    result: Mapping[str, Any] | None
+    result: Mapping[str, object] | None
     expires_at: datetime
 
-    def replayed(self, intent: Intent) -> Mapping[str, Any] | None:
+    def replayed(self, intent: Intent) -> Mapping[str, object] | None:
         """The stored result of the same write, None if it has not been executed yet."""
         if self.fingerprint != intent.fingerprint:
             raise mismatch(intent)
@@ -83,7 +82,9 @@ class Intents:
         result = None if row["result"] is None else orjson.loads(row["result"])
         return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"])
 
-    async def result_of(self, caller: Caller, key: str | None, token: str | None, now: datetime) -> Mapping[str, Any]:
+    async def result_of(
+        self, caller: Caller, key: str | None, token: str | None, now: datetime
+    ) -> Mapping[str, object]:
         """What a write of the caller answered; empty if it was not executed."""
         if caller.grant == "agent":
             intent_id = None if token is None else intent_of_token(token)

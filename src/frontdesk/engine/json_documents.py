@@ -13,7 +13,7 @@ class UnreadableJson(Exception):  # noqa: N818 - an error of the caller
     """The text says what the document must be, after its name."""
 
 
-def read_json(content: bytes) -> tuple[Any, list[str]]:
+def read_json(content: bytes) -> tuple[object, list[str]]:
     """The document, with the last value of a repeated property, and the names of repeated properties at any depth."""
     try:
         document = orjson.loads(content)
@@ -28,7 +28,7 @@ def read_json(content: bytes) -> tuple[Any, list[str]]:
 def _count_names(document: Any) -> int:
     names, level = 0, [document] if type(document) in _NESTING else []
     for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
+        inner: list[object] = []
         for each in level:
             if type(each) is dict:
                 names += len(each)
@@ -43,7 +43,7 @@ def _count_names(document: Any) -> int:
 def _repeated_names(content: bytes) -> list[str]:
     repeated: dict[str, None] = {}
 
-    def note(properties: list[tuple[str, Any]]) -> None:
+    def note(properties: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
         for name, _ in properties:
             if name in seen:

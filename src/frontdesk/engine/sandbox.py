@@ -95,7 +95,7 @@ class SimulatingEngine(Engine):
 class SimulatingWrites(Writes):
     code: str
 
-    async def execute(self, write: Write) -> Mapping[str, Any]:
+    async def execute(self, write: Write) -> Mapping[str, object]:
         if self.code == "confirmation_required":
             stored = await self.stored_result(write, write.intent)
             if stored:
@@ -116,7 +116,7 @@ def _simulated_operation(call: Call) -> Operation:
     if operation.kind == "write" and executes:
         return operation
 
-    async def refuse(context: Context, _given: Any) -> NoReturn:
+    async def refuse(context: Context, _given: object) -> NoReturn:
         raise _judgement(code, context)
 
     return replace(operation, run=refuse, checked_at_commit=False)

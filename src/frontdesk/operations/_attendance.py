@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
@@ -34,7 +34,7 @@ class MoveBackRequest(Request):
 
 
 def _staff_write(
-    name: str, title: str, audit: AuditSentence, request: type[Request], run: Callable[..., Awaitable[Any]]
+    name: str, title: str, audit: AuditSentence, request: type[Request], run: Callable[..., Awaitable[object]]
 ) -> Operation:
     return Operation(
         name=f"console.{name}",

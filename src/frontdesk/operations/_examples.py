@@ -1,7 +1,5 @@
 """Parts of the published examples: one practice, one patient and one visit, the same in every operation."""
 
-from typing import Any
-
 PATIENT_ID = "pat_0123456789ABCDEFGHIJKL"
 APPOINTMENT_ID = "apt_0123456789ABCDEFGHIJKL"
 SLOT_ID = "slt_AAAACgAAAAEAAAAUAAAAZAGvs1AAHgEjRWeJq83v"
@@ -16,7 +14,7 @@ NAMES = {
     "timeZone": "America/New_York",
 }
 
-LOCATION: dict[str, Any] = {
+LOCATION: dict[str, object] = {
     "id": 1,
     "name": "Downtown",
     "aliases": ["Main Street"],
@@ -24,7 +22,7 @@ LOCATION: dict[str, Any] = {
     "phone": "+1 555 0101",
     "address": {"line1": "1 Main Street", "city": "Boston", "state": "MA", "postalCode": "02110", "country": "US"},
 }
-PROVIDER: dict[str, Any] = {
+PROVIDER: dict[str, object] = {
     "id": 10,
     "name": "Dr. Robert Chen",
     "aliases": ["Bob Chen"],
@@ -32,18 +30,18 @@ PROVIDER: dict[str, Any] = {
     "locationIds": [1],
     "acceptsNewPatients": True,
 }
-VISIT_TYPE: dict[str, Any] = {
+VISIT_TYPE: dict[str, object] = {
     "id": 21,
     "name": "Follow-up",
     "aliases": [],
     "description": "For patients we know.",
     "patientKind": "existing",
 }
-SLOT: dict[str, Any] = {"id": SLOT_ID, **_TIMES, **IDS}
-APPOINTMENT: dict[str, Any] = {"id": APPOINTMENT_ID, "status": "booked", **_TIMES, "patientId": PATIENT_ID, **IDS}
-VISIT_READ_BACK: dict[str, Any] = {**_TIMES, **NAMES, "weekday": "Monday"}
+SLOT: dict[str, object] = {"id": SLOT_ID, **_TIMES, **IDS}
+APPOINTMENT: dict[str, object] = {"id": APPOINTMENT_ID, "status": "booked", **_TIMES, "patientId": PATIENT_ID, **IDS}
+VISIT_READ_BACK: dict[str, object] = {**_TIMES, **NAMES, "weekday": "Monday"}
 PATIENT_NAME = {"firstName": "Ada", "lastName": "Lovelace"}
-APPOINTMENT_READ_BACK: dict[str, Any] = {
+APPOINTMENT_READ_BACK: dict[str, object] = {
     **PATIENT_NAME,
     "appointmentId": APPOINTMENT_ID,
     "patientId": PATIENT_ID,
@@ -52,5 +50,5 @@ APPOINTMENT_READ_BACK: dict[str, Any] = {
 }
 
 
-def page(*items: dict[str, Any], limit: int = 50) -> dict[str, Any]:
+def page(*items: dict[str, object], limit: int = 50) -> dict[str, object]:
     return {"items": [*items], "limit": limit}

@@ -7,7 +7,7 @@ the value.
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -45,7 +45,7 @@ class WriteInput(Input):
         Field(description="From the challenge of the identical first call. Leave out to be challenged."),
     ] = None
 
-    def given_fields(self) -> dict[str, Any]:
+    def given_fields(self) -> dict[str, object]:
         """What was given, by published names, without the confirmation token."""
         return self.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
 
@@ -91,7 +91,7 @@ def between(least: int, most: int) -> Callable[[int], int]:
     return check
 
 
-def _read_date(value: Any) -> date:
+def _read_date(value: object) -> date:
     if isinstance(value, str) and _DATE.match(value):
         try:
             return date.fromisoformat(value)
@@ -126,7 +126,7 @@ def _with_letter(value: str) -> str:
     return value
 
 
-def blank_as_none(value: Any) -> Any:
+def blank_as_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
@@ -159,7 +159,7 @@ def _email(value: str) -> str:
     return value
 
 
-def _patient_reference(value: Any) -> str | int:
+def _patient_reference(value: object) -> str | int:
     """A `pat_` id, or the practice's own patient number, in a query as text."""
     if isinstance(value, str):
         if PATIENT_ID.match(value):
@@ -184,7 +184,7 @@ def integer_schema(most: int, description: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "integer", "format": "int32", **limits, "description": description})
 
 
-def _text_schema(**schema: Any) -> WithJsonSchema:
+def _text_schema(**schema: object) -> WithJsonSchema:
     """Holds the description, which a Field would lose if the field is optional."""
     return WithJsonSchema({"type": "string", **schema})
 

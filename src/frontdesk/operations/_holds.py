@@ -1,7 +1,5 @@
 """Operations that only the FHIR door offers: holding an open slot for a few minutes before it is booked."""
 
-from typing import Any
-
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR, Hold, expiry
@@ -59,7 +57,7 @@ async def hold_slot(context: Context, given: HoldRequest) -> Proposal:
     return Proposal({"slotId": given.slot_id, **visit_read_back(slot, state.directory)}, change)
 
 
-async def get_hold(context: Context, given: ReadRequest) -> dict[str, Any]:
+async def get_hold(context: Context, given: ReadRequest) -> dict[str, object]:
     """Reads a hold of the client."""
     hold = await _existing_hold(context, given.hold_id)
     slot, directory = slot_of(hold), await context.system.directory()

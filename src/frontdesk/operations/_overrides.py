@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
@@ -119,7 +118,7 @@ def _override(given: Request, broken: Sequence[BrokenRule]) -> Override | None:
     return Override(tuple(each.rule for each in broken), given.reason) if broken else None
 
 
-def _shown(given: Request, broken: Sequence[BrokenRule]) -> dict[str, Any]:
+def _shown(given: Request, broken: Sequence[BrokenRule]) -> dict[str, object]:
     return {"brokenRules": [each.text for each in broken], "reason": given.reason}
 
 

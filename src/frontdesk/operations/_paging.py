@@ -23,7 +23,7 @@ class DirectoryFilter(Protocol):
     def cursor(self) -> str | None: ...
 
 
-def position(context: Context, query: Sequence[Any], cursor: str | None) -> list[Any] | None:
+def position(context: Context, query: Sequence[object], cursor: str | None) -> list[Any] | None:
     """The position of the cursor, None without one. A cursor of another query or practice is refused."""
     if cursor is None:
         return None
@@ -34,10 +34,10 @@ def position(context: Context, query: Sequence[Any], cursor: str | None) -> list
 
 
 def page_body(
-    context: Context, query: Sequence[Any], items: Any, limit: int, last: Sequence[Any] | None
-) -> dict[str, Any]:
+    context: Context, query: Sequence[object], items: object, limit: int, last: Sequence[object] | None
+) -> dict[str, object]:
     """`items` are anything that becomes a JSON array; `last` is the position of the last item if more items follow."""
-    body: dict[str, Any] = {"items": items, "limit": limit}
+    body: dict[str, object] = {"items": items, "limit": limit}
     if last is not None:
         body["nextCursor"] = context.cursors.encode(query, last)
     return body
@@ -45,11 +45,11 @@ def page_body(
 
 def directory_page(
     context: Context,
-    query: Sequence[Any],
+    query: Sequence[object],
     records: Iterable[DirectoryEntry],
     model: type[DirectoryRecord],
     given: DirectoryFilter,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A page of the active records whose name matches. They come in order of id."""
     query = [*query, given.name]
     after = position(context, query, given.cursor)

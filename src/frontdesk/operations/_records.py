@@ -154,7 +154,7 @@ class Page(Record, Generic[T]):
     items: list[T]
 
 
-def record_body(model: type[Record], source: object) -> dict[str, Any]:
+def record_body(model: type[Record], source: object) -> dict[str, object]:
     """The fields of the model, from the attributes of the same names."""
     values = ((member, getattr(source, name)) for name, member in _members(model))
     return {member: value for member, value in values if value is not None}
@@ -165,7 +165,7 @@ def _members(model: type[Record]) -> tuple[tuple[str, str], ...]:
     return tuple((name, to_camel(name)) for name in model.model_fields)
 
 
-def visit_ids(visit: Visit) -> dict[str, Any]:
+def visit_ids(visit: Visit) -> dict[str, object]:
     return {
         "providerId": visit.provider_id,
         "locationId": visit.location_id,
@@ -189,7 +189,7 @@ def visit_names(visit: Visit, directory: Directory) -> dict[str, Any]:
     }
 
 
-def visit_times(visit: Visit, directory: Directory) -> dict[str, Any]:
+def visit_times(visit: Visit, directory: Directory) -> dict[str, object]:
     start, end = iso_local(_minutes(visit), directory.locations[visit.location_id].time_zone)
     return {"start": start, "end": end}
 
@@ -200,7 +200,7 @@ def visit_read_back(visit: Visit, directory: Directory) -> dict[str, Any]:
     return {**visit_times(visit, directory), **names, "weekday": weekday(_minutes(visit)[0], names["timeZone"])}
 
 
-def appointment_summary_body(appointment: Appointment, directory: Directory) -> dict[str, Any]:
+def appointment_summary_body(appointment: Appointment, directory: Directory) -> dict[str, object]:
     return {
         "id": appointment.id,
         "status": appointment.status,
@@ -210,7 +210,7 @@ def appointment_summary_body(appointment: Appointment, directory: Directory) -> 
     }
 
 
-def appointment_body(appointment: Appointment, directory: Directory) -> dict[str, Any]:
+def appointment_body(appointment: Appointment, directory: Directory) -> dict[str, object]:
     moved_from, zone = appointment.rescheduled_from, directory.locations[appointment.location_id].time_zone
     history = {
         "createdAt": iso_utc(appointment.created_at),

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-_Refer = Callable[[str], dict[str, Any]]
+_Refer = Callable[[str], dict[str, object]]
 
 
 @cache
@@ -15,24 +15,24 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
 
-    def written_out(name: str) -> dict[str, Any]:
+    def written_out(name: str) -> dict[str, object]:
         return _without(_plain(definitions[name], written_out), "description")
 
     return _without(_plain(schema, written_out), "description")
 
 
-def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], str]) -> dict[str, dict[str, object]]:
     """The schema under the name given, and next to it the records it is made of; `address` says where each lies."""
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
 
-    def linked(record: str) -> dict[str, Any]:
+    def linked(record: str) -> dict[str, object]:
         return {"$ref": address(record)}
 
     return {each: _plain(found, linked) for each, found in {name: schema, **definitions}.items()}
 
 
-def _plain(node: Any, refer: _Refer) -> Any:
+def _plain(node: object, refer: _Refer) -> Any:
     if isinstance(node, list):
         return [_plain(item, refer) for item in node]
     if not isinstance(node, dict):
@@ -54,5 +54,5 @@ def _plain(node: Any, refer: _Refer) -> Any:
     return plain
 
 
-def _without(node: dict[str, Any], left_out: str) -> dict[str, Any]:
+def _without(node: dict[str, object], left_out: str) -> dict[str, object]:
     return {key: value for key, value in node.items() if key != left_out}

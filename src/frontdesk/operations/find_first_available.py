@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -27,7 +27,7 @@ class Request(Input):
     ] = DEFAULT_FOUND
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Finds the earliest open slots for a procedure over every provider and location that fits, up to the practice's
     booking horizon. Use it for "as soon as possible"; use search_slots when the person has chosen a provider and dates.
     Then call get_slot with the chosen item's id."""

@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import AppointmentId, Input
@@ -13,7 +11,7 @@ class Request(Input):
     appointment_id: AppointmentId
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one appointment with names, local time and its history of confirmation, move and cancellation. Call it
     before confirm_attendance, reschedule_appointment or cancel_appointment, and to verify a booking."""
     appointment = await existing_appointment(context, given.appointment_id)

@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations._fields import Input
 from frontdesk.operations._operation import CAPABILITIES, Context, Operation
@@ -10,7 +8,7 @@ class Output(Record):
     capabilities: list[str]
 
 
-async def run(context: Context, _given: Input) -> dict[str, Any]:
+async def run(context: Context, _given: Input) -> dict[str, object]:
     """Lists the scopes that this token holds. Call it first: an operation whose scope is missing here will be refused.
     Then call get_practice, or start a booking with match_patient."""
     return {"capabilities": sorted(context.caller.scopes)}

@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ class Request(Input):
     location_id: Annotated[Id, Field(description="From list_locations.")]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one location: name, address, phone and time zone. Call it to tell a person where to go, for example after
     booking. Read the address aloud, never the id."""
     locations = (await context.system.directory()).locations

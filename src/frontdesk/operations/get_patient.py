@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Input, PatientId
@@ -13,7 +11,7 @@ class Request(Input):
     patient_id: PatientId
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one patient's record. Use it to check what is on file before update_patient. Do not read protected details
     out to anyone who has not been identified with match_patient."""
     return record_body(PatientRecord, await existing_patient(context, given.patient_id))

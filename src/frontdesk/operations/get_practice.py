@@ -60,7 +60,7 @@ OPERATION = Operation(
 )
 
 
-async def run_imported(context: Context, _given: Input) -> dict[str, Any]:
+async def run_imported(context: Context, _given: Input) -> dict[str, object]:
     """Reads when the practice file was last imported."""
     imported_at = (await context.system.directory()).imported_at
     assert imported_at is not None

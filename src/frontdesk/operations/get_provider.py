@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ class Request(Input):
     provider_id: Annotated[Id, Field(description="From list_providers.")]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one provider: name, specialty, the locations where they work and whether they accept new patients. Call it
     when a person asks about a doctor, or wants a first visit with one. Then call list_visit_types."""
     providers = (await context.system.directory()).providers

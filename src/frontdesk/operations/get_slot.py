@@ -1,5 +1,5 @@
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -24,19 +24,19 @@ class TimeRequest(Input):
     start: Annotated[int, Field(ge=0, description="Minutes since 1970.")]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one slot with names and local time, and checks live whether it is still available. Call it before booking
     and read provider, location, weekday and local time back to the person. Then call book_appointment."""
     return (await _read(context, given))[0]
 
 
-async def run_with_holds(context: Context, given: Request) -> dict[str, Any]:
+async def run_with_holds(context: Context, given: Request) -> dict[str, object]:
     """Reads one slot, and whether it is unavailable only because a client holds it."""
     found, state = await _read(context, given)
     return {**found, "held": state.held}
 
 
-async def run_at(context: Context, given: TimeRequest) -> dict[str, Any]:
+async def run_at(context: Context, given: TimeRequest) -> dict[str, object]:
     """Names the slot of a service at a time and place, whether it is open or not."""
     directory = await context.system.directory()
     visit_type = directory.visit_types.get(given.visit_type_id)
@@ -52,7 +52,7 @@ async def run_at(context: Context, given: TimeRequest) -> dict[str, Any]:
     return {"id": context.slot_ids.encode(slot), "durationMinutes": procedure.duration_minutes}
 
 
-async def _read(context: Context, given: Request) -> tuple[dict[str, Any], SlotState]:
+async def _read(context: Context, given: Request) -> tuple[dict[str, object], SlotState]:
     slot = context.slot_ids.decode(given.slot_id)
     state = None if slot is None else await context.system.calendar.slot_state(slot, context.now)
     if slot is None or state is None:

@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ class Request(Input):
     visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one visit type: name, description, and whether it is for new or existing patients. Call it to check that
     the visit type fits the patient. Then call list_procedures with its id."""
     visit_types = (await context.system.directory()).visit_types

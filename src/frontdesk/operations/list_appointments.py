@@ -50,22 +50,22 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists appointments in order of start, filtered by patient, dates, provider, location, visit type or procedure.
     Use it with patientId to find the appointment that a person wants to confirm, move or cancel; then call
     get_appointment. Cancelled and past appointments are listed too: look at status and start."""
     return await _page(context, given, appointment_summary_body)
 
 
-async def run_in_full(context: Context, given: Request) -> dict[str, Any]:
+async def run_in_full(context: Context, given: Request) -> dict[str, object]:
     """Lists the same appointments with names and history."""
     return await _page(context, given, appointment_body)
 
 
 async def _page(
-    context: Context, given: Request, body: Callable[[Appointment, Directory], dict[str, Any]]
-) -> dict[str, Any]:
-    bound: list[Any] = [
+    context: Context, given: Request, body: Callable[[Appointment, Directory], dict[str, object]]
+) -> dict[str, object]:
+    bound: list[object] = [
         "list_appointments", given.patient_id, given.provider_id, given.location_id, given.visit_type_id,
         given.procedure_id, *(None if day is None else day.isoformat() for day in (given.first, given.last)),
     ]  # fmt: skip
@@ -83,7 +83,7 @@ async def _page(
     return page_body(context, bound, items, given.limit, None if page.last is None else _in_cursor(page.last))
 
 
-def _in_cursor(last: AppointmentPosition) -> list[Any]:
+def _in_cursor(last: AppointmentPosition) -> list[object]:
     listing = last.listing
     return [int(last.starts_at.timestamp()), last.id, listing.snapshot, int(listing.began_at.timestamp())]
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
 from frontdesk.operations._operation import LOCATIONS, Context, Operation
@@ -13,7 +11,7 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists the practice's locations, optionally filtered by name. Use it to turn the place a person names into a
     locationId; then call list_providers with that locationId. Never show ids to people."""
     directory = await context.system.directory()

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class Services(Record):
     items: list[Service]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists the procedures that can be booked under one visit type, with their duration. Resolve the visit type first;
     then call search_slots with the procedureId."""
     query = ["list_procedures", given.visit_type_id]
@@ -58,7 +58,7 @@ OPERATION = Operation(
 )
 
 
-async def run_all(context: Context, given: ServiceRequest) -> dict[str, Any]:
+async def run_all(context: Context, given: ServiceRequest) -> dict[str, object]:
     """Lists the procedures of all visit types, optionally those whose own or whose visit type's name matches."""
     visit_types = (await context.system.directory()).visit_types.values()
     items = [

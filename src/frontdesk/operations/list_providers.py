@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists the practice's providers, optionally those at one location or whose name or alias matches. Use it to turn
     the doctor a person names into a providerId; then call list_visit_types. If several match, ask which is meant."""
     directory = await context.system.directory()

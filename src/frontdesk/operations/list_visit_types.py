@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Input, Limit, NameFilter
 from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
@@ -13,7 +11,7 @@ class Request(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists the kinds of visit that can be booked, optionally filtered by name. Choose one whose patientKind fits the
     patient: new for a first visit, existing for a patient the practice has seen. Then call list_procedures with it."""
     directory = await context.system.directory()

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.errors import Problem
@@ -34,14 +34,14 @@ class FullOutput(Record):
     items: list[PatientRecord]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Finds a patient by legal first and last name, phone and date of birth; all four must match. Start a booking with
     it. The item's id is the patientId; patientKind tells which visit types fit. No match is not_found: check the
     spelling with the person, then offer create_patient. Never guess or reuse ids."""
     return {"items": [{"id": each.id, "patientKind": each.patient_kind} for each in await _matching(context, given)]}
 
 
-async def run_in_full(context: Context, given: Request) -> dict[str, Any]:
+async def run_in_full(context: Context, given: Request) -> dict[str, object]:
     """Finds the same patients with their records."""
     return {"items": [record_body(PatientRecord, each) for each in await _matching(context, given)]}
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -46,7 +46,7 @@ class WideRequest(Input):
     cursor: Cursor | None = None
 
 
-async def run(context: Context, given: Request | WideRequest) -> dict[str, Any]:
+async def run(context: Context, given: Request | WideRequest) -> dict[str, object]:
     """Searches open slots of one provider at one location for one procedure, between two dates, earliest first. All
     four ids come from the list operations; unrelated ids give an empty page. Offer times in the location's own time as
     returned. Then call get_slot with the chosen item's id. When there is no preference use find_first_available."""

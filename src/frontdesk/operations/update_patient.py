@@ -1,5 +1,5 @@
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -38,7 +38,7 @@ class Request(WriteInput):
             raise broken("required", "at least one of firstName, lastName, phone, dob and email is required")
         return self
 
-    def given_fields(self) -> dict[str, Any]:
+    def given_fields(self) -> dict[str, object]:
         return super().given_fields() | ({"email": None} if self.removes_email else {})
 
 
@@ -66,7 +66,7 @@ async def run(context: Context, given: Request) -> Proposal:
     return Proposal(_read_back(given, patient), change)
 
 
-def _read_back(given: Request, patient: Patient) -> dict[str, Any]:
+def _read_back(given: Request, patient: Patient) -> dict[str, object]:
     """The fields to be written, and the patient's name, so that a person hears when it is the wrong patient."""
     fields = given.given_fields()
     on_file = {"firstName": patient.first_name, "lastName": patient.last_name}

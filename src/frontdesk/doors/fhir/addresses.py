@@ -37,7 +37,7 @@ def held_id(hold_id: str) -> str:
     return _HELD + fhir_id(hold_id)
 
 
-def hold_of(resource_id: Any) -> str | None:
+def hold_of(resource_id: object) -> str | None:
     """What `held_id` was made from, None for any other id."""
     if not isinstance(resource_id, str) or not resource_id.startswith(_HELD):
         return None
@@ -60,9 +60,9 @@ def no_such_resource() -> Problem:
     return Problem("not_found", "There is no such resource.")
 
 
-def reference(kind: str, resource_id: Any, display: str | None = None) -> Resource:
+def reference(kind: str, resource_id: object, display: str | None = None) -> Resource:
     return {"reference": f"{kind}/{resource_id}"} | ({} if display is None else {"display": display})
 
 
-def reference_of(resource: Mapping[str, Any]) -> str:
+def reference_of(resource: Mapping[str, object]) -> str:
     return f"{resource['resourceType']}/{resource['id']}"

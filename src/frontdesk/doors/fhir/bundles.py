@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlencode
 
 from frontdesk.domain.errors import FieldError, invalid
@@ -142,7 +141,7 @@ async def _total(kind: ResourceType, calls: Calls, query: Query) -> SearchPage:
     return SearchPage([], None, total)
 
 
-def _position(calls: Calls, bound: Sequence[Any], cursor: str) -> Position:
+def _position(calls: Calls, bound: Sequence[object], cursor: str) -> Position:
     found = calls.cursors.decode(bound, cursor)
     if found is None:
         raise invalid([FieldError(CURSOR, "cursor", f"{CURSOR} must come from the next link of this same search")])

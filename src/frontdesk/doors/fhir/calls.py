@@ -53,7 +53,7 @@ class Calls:
         return await self._execute(operation, _stated(values), None)
 
     async def write(
-        self, operation: Operation, values: Mapping[str, Any], *, key: str | None, removed: Iterable[str] = ()
+        self, operation: Operation, values: Mapping[str, object], *, key: str | None, removed: Iterable[str] = ()
     ) -> dict[str, Any]:
         """The answer of a write with an Idempotency-Key. `removed` values are null."""
         return await self._execute(operation, _stated(values) | dict.fromkeys(removed), key)
@@ -62,7 +62,7 @@ class Calls:
         """What a write with this Idempotency-Key or confirmation token answered; empty if it was not executed."""
         return await self._engine.writes.intents.result_of(self.caller, key, token, self._engine.clock())
 
-    async def _execute(self, operation: Operation, values: dict[str, Any], key: str | None) -> dict[str, Any]:
+    async def _execute(self, operation: Operation, values: dict[str, object], key: str | None) -> dict[str, object]:
         if operation.depends_on != "directory":
             await self._count()
         call = self._call(operation, values, key)
@@ -78,7 +78,7 @@ class Calls:
     def cursors(self) -> Cursors:
         return self._engine.cursors(self.caller.practice_id)
 
-    def _call(self, operation: Operation, values: dict[str, Any], idempotency_key: str | None = None) -> Call:
+    def _call(self, operation: Operation, values: dict[str, object], idempotency_key: str | None = None) -> Call:
         http, run = self._http, operation.run
         key = (f"fhir {run.__module__}.{run.__name__}", orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
         return Call(
@@ -108,5 +108,5 @@ class Calls:
         self._http.added[:] = [each for each in self._http.added if each[0] not in names] + limits
 
 
-def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
 
 import orjson
 
@@ -169,7 +168,7 @@ async def _change(writes: Writes, resource_id: str, request: FhirRequest) -> Rep
 
 
 async def _operate(
-    operation: Operation, operate: Callable[[FhirRequest, Any], Awaitable[Reply]], request: FhirRequest
+    operation: Operation, operate: Callable[[FhirRequest, object], Awaitable[Reply]], request: FhirRequest
 ) -> Reply:
     await request.admit(operation)
     return await operate(request, await read_document(request))

@@ -85,7 +85,7 @@ class Criterion:
     parameter: SearchParameter
     values: tuple[Any, ...]
     negated: bool = False
-    texts: frozenset[Any] = field(init=False)  # the values, for a look-up
+    texts: frozenset[object] = field(init=False)  # the values, for a look-up
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", frozenset(self.values))

@@ -1,7 +1,5 @@
 """The SMART configuration: how clients get tokens for the FHIR door."""
 
-from typing import Any
-
 from frontdesk.access.clients.assertions import AUTHENTICATION_METHODS
 from frontdesk.access.clients.public_keys import ALGORITHMS
 from frontdesk.access.clients.smart_scopes import SMART_SCOPES
@@ -10,7 +8,7 @@ from frontdesk.settings import Settings
 _CAPABILITIES = ["client-confidential-asymmetric", "client-confidential-symmetric", "permission-v1", "permission-v2"]
 
 
-def smart_configuration(settings: Settings) -> dict[str, Any]:
+def smart_configuration(settings: Settings) -> dict[str, object]:
     return {
         "token_endpoint": settings.token_url,
         "token_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,

@@ -1,5 +1,3 @@
-from typing import Any
-
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.features.notes.notes import NoteKind, Notes
@@ -26,7 +24,7 @@ class Output(Record):
     items: list[NoteRecord]
 
 
-async def run(context: Context, given: Request) -> dict[str, Any]:
+async def run(context: Context, given: Request) -> dict[str, object]:
     """Lists the notes on one patient and the patient's appointments that staff have marked for agents, such as the need
     for an interpreter, oldest first. A note without appointmentId is about the patient. Do not read notes out to anyone
     who has not been identified with match_patient."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cache import BoundedCache
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
@@ -84,7 +84,7 @@ class FhirSystems:
         await upstream.ready()
         return upstream, await upstream.map(stored.version, stored.directory)
 
-    def _upstream(self, practice_id: int, config: Mapping[str, Any]) -> "Upstream":
+    def _upstream(self, practice_id: int, config: Mapping[str, object]) -> "Upstream":
         from frontdesk.systems.fhir.upstream import Upstream
 
         known = self._upstreams.get(practice_id)

@@ -53,10 +53,10 @@ class WriteOutcome:
 
     outcome: str
     subjects: Sequence[str] = ()
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, object] = field(default_factory=dict)
     event: str | None = None
-    event_subject: Mapping[str, Any] = field(default_factory=dict)
-    record: Mapping[str, Any] | None = None
+    event_subject: Mapping[str, object] = field(default_factory=dict)
+    record: Mapping[str, object] | None = None
     reason: str | None = None
     unavailable: SystemUnavailable = field(default_factory=SystemUnavailable)  # what a caller is told, not stored
 
@@ -121,7 +121,7 @@ class Records:
 
     async def begin(
         self, write: PendingWrite, change: RecordChange, record: WriteRecord, until: datetime
-    ) -> tuple[str, Mapping[str, Any] | None]:
+    ) -> tuple[str, Mapping[str, object] | None]:
         """Stores a write. Returns `begun` or `begun again` if it may be sent, else its outcome and result."""
         intent = record.intent
         sql = (
@@ -157,11 +157,11 @@ class Records:
         self,
         write: PendingWrite,
         ending: WriteOutcome,
-        releases: Sequence[Mapping[str, Any]],
+        releases: Sequence[Mapping[str, object]],
         now: datetime,
         keep_until: datetime,
         due: datetime,
-    ) -> Mapping[str, Any] | None:
+    ) -> Mapping[str, object] | None:
         """The stored result, or None if another node has taken the write over."""
         sql = "SELECT * FROM finish_upstream_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
         try:
@@ -236,7 +236,7 @@ class Records:
         count: int = await self._database.fetchval("SELECT waiting_upstream_writes($1)", self.practice_id)
         return count
 
-    async def released(self, write: PendingWrite, left: Sequence[Mapping[str, Any]], due: datetime) -> None:
+    async def released(self, write: PendingWrite, left: Sequence[Mapping[str, object]], due: datetime) -> None:
         sql = "SELECT release_upstream_write($1, $2, $3, $4, $5)"
         await self._database.write(sql, self.practice_id, write.id, write.holder, _json(list(left)), due)
 
@@ -245,5 +245,5 @@ def _record(row: Record) -> KnownRecord:
     return from_row(KnownRecord, row, facts=from_row(Facts, row))
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return orjson.dumps(value).decode()

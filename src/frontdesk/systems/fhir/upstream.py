@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
@@ -39,7 +38,7 @@ class Upstream:
         self,
         database: Database,
         practice_id: int,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         environment: Mapping[str, str],
         *,
         on_recovery: Callable[[], None] = lambda: None,

@@ -34,5 +34,5 @@ def as_json(
 
 
 def _members(record: Change | Booking | PatientDetails) -> dict[str, Any]:
-    kind: Any = type(record)
+    kind: object = type(record)
     return {camel(name): getattr(record, name) for name in field_names(kind)}

@@ -78,7 +78,7 @@ async def fill_calendar(
 
 def _place(
     booking: DemoBooking, directory: Directory, patient_id: str, since: datetime, taken: list[_Taken], now: datetime
-) -> tuple[Any, ...] | None:
+) -> tuple[object, ...] | None:
     """The values of a booking's row from the patient on, or None if there is no room. Adds the booking to `taken`."""
     procedure = directory.visit_types[booking.visit_type_id].procedure(booking.procedure_id)
     assert procedure is not None
@@ -114,7 +114,7 @@ def _place(
 
 def _overbooked(
     placed: list[tuple[Any, ...]], directory: Directory, taken: list[_Taken], now: datetime
-) -> tuple[Any, ...] | None:
+) -> tuple[object, ...] | None:
     """A second patient at a time that is taken: the first one ahead with a provider who sees one patient at a time."""
     for first in placed:
         _, provider_id, *visit, _, starts, ends, busy_until, status, _, _ = first

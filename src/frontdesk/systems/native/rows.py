@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any
 
 import orjson
 from asyncpg import Record
@@ -54,7 +53,7 @@ def day_windows(directory: Directory, wanted: AppointmentFilter) -> Windows:
 
 def filter_json(wanted: AppointmentFilter, windows: Windows | None) -> str:
     """The JSON that `appointment_page` takes. Without windows, any date is wanted."""
-    data: dict[str, Any] = {camel(name): getattr(wanted, name) for name in _FILTERED}
+    data: dict[str, object] = {camel(name): getattr(wanted, name) for name in _FILTERED}
     if windows is not None:
         data["windows"] = windows
         data["earliest"] = min((begin for begin, _ in windows.values()), default=None)

@@ -123,7 +123,7 @@ def _minutes(record: dict[str, Any]) -> int:
     return int((end - start).total_seconds()) // 60
 
 
-def _participant(kind: str, resource_id: Any, name: str | None, *, accepted: bool) -> Resource:
+def _participant(kind: str, resource_id: object, name: str | None, *, accepted: bool) -> Resource:
     status = "accepted" if accepted else "needs-action"
     return {"actor": reference(kind, resource_id, name), "status": status}
 

@@ -14,9 +14,9 @@ ID = SearchParameter("_id", "token", lambda resource: [resource["id"]])
 ACTIVE = SearchParameter("active", "token", lambda resource: [str(resource["active"]).lower()])
 
 
-async def whole_list(calls: Calls, operation: Operation, **filters: Any) -> list[dict[str, Any]]:
+async def whole_list(calls: Calls, operation: Operation, **filters: object) -> list[dict[str, Any]]:
     """All items of a directory list."""
-    items: list[dict[str, Any]] = []
+    items: list[dict[str, object]] = []
     cursor = None
     while True:
         page = await calls.run(operation, limit=_AT_ONCE, cursor=cursor, **filters)

@@ -12,7 +12,7 @@ from frontdesk.operations import BY_NAME
 GET_PROVIDER, LIST_PROVIDERS = BY_NAME["get_provider"], BY_NAME["list_providers"]
 
 
-async def provider(calls: Calls, resource_id: str) -> dict[str, Any]:
+async def provider(calls: Calls, resource_id: str) -> dict[str, object]:
     [number] = directory_ids(resource_id, 1)
     return await calls.run(GET_PROVIDER, providerId=number)
 

@@ -1,7 +1,6 @@
 """Creates, moves, confirms and cancels appointments."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import Resource, fhir_id, hold_of, our_id
@@ -42,7 +41,7 @@ _NEW = (None, "proposed", "pending", "booked")
 _LIVE = (None, "pending", "booked")
 
 
-async def create_appointment(request: FhirRequest, document: Any, hold_id: str | None = None) -> Reply:
+async def create_appointment(request: FhirRequest, document: object, hold_id: str | None = None) -> Reply:
     """Books the time of the hold, or else the slot that the resource asks for."""
     resource = require_type(document, KIND)
     wanted, given, calls = read_requested_appointment(resource, request.base), identifiers(resource), request.calls
@@ -78,7 +77,7 @@ async def create_appointment(request: FhirRequest, document: Any, hold_id: str |
     return await reply(request, WrittenResource(KIND, booked["appointmentId"], 201, given))
 
 
-async def change_appointment(request: FhirRequest, resource_id: str, document: Any) -> Reply:
+async def change_appointment(request: FhirRequest, resource_id: str, document: object) -> Reply:
     """Does what makes the appointment as the resource is: cancels, moves or confirms it, or nothing."""
     resource, calls = require_type(document, KIND), request.calls
     if resource.get("id", resource_id) != resource_id:
@@ -97,7 +96,7 @@ async def change_appointment(request: FhirRequest, resource_id: str, document: A
     return await reply(request, WrittenResource(KIND, appointment_id, 200, given, "identifier" in resource))
 
 
-async def cancel_appointment(request: FhirRequest, resource_id: str, document: Any) -> Reply:
+async def cancel_appointment(request: FhirRequest, resource_id: str, document: object) -> Reply:
     """`$cancel`: cancels an appointment, or releases a hold. One that is cancelled already is a conflict."""
     if (hold_id := hold_of(resource_id)) is not None:
         return await release(request, hold_id, {"status": "cancelled"})

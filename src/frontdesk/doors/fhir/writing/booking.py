@@ -1,7 +1,5 @@
 """`$hold` and `$book` as in IHE ITI Scheduling: hold or book a proposed appointment, or move or cancel a booked one."""
 
-from typing import Any
-
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.domain.ids import APPOINTMENT_ID
 from frontdesk.doors.fhir.addresses import Resource, held_id, hold_of, our_id, reference_of
@@ -21,7 +19,7 @@ _PATIENTS = ("patient-reference", "patient-resource", "patient-id")
 _CHANGES = ("booked", "cancelled")
 
 
-async def hold(request: FhirRequest, document: Any) -> Reply:
+async def hold(request: FhirRequest, document: object) -> Reply:
     """Holds the time of a proposed appointment. Whom it is for is said by `$book`."""
     calls, appointment = request.calls, _appointment(document, request.base, "$hold")
     if hold_of(appointment.get("id")) is not None:
@@ -45,7 +43,7 @@ async def hold(request: FhirRequest, document: Any) -> Reply:
     return Reply(201, resource, [*version_headers(resource), location])
 
 
-async def book(request: FhirRequest, document: Any) -> Reply:
+async def book(request: FhirRequest, document: object) -> Reply:
     appointment = _appointment(document, request.base, "$book")
     identity = appointment.get("id")
     if (hold_id := hold_of(identity)) is not None:
@@ -62,7 +60,7 @@ async def book(request: FhirRequest, document: Any) -> Reply:
     return answer if answer.resource is None else Reply(answer.status, _bundle(answer.resource, request.base))
 
 
-def _appointment(document: Any, base: str, operation: str) -> Resource:
+def _appointment(document: object, base: str, operation: str) -> Resource:
     """The appointment to hold or book: a resource, or what a reference to a proposed or held one stands for."""
     if isinstance(document, dict) and document.get("resourceType") == KIND:
         return document
@@ -86,7 +84,7 @@ def _appointment(document: Any, base: str, operation: str) -> Resource:
     raise invalid([FieldError("parameter", "required", message)])
 
 
-def _reference(parameter: dict[str, Any]) -> str:
+def _reference(parameter: dict[str, object]) -> str:
     """The reference that a parameter has: as a Reference, a text or a resource with an id."""
     resource, element = parameter.get("resource"), parameter.get("valueReference")
     if isinstance(resource, dict):

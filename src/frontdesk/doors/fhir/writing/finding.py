@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.doors.fhir.addresses import Resource
@@ -61,7 +60,7 @@ PROPOSAL = replace(
 )
 
 
-def find_parameters(document: Any) -> Pairs:
+def find_parameters(document: object) -> Pairs:
     """The names and values of the parameters."""
     found = parameters_of(document)
     if len(found) > MAX_PARAMETERS:

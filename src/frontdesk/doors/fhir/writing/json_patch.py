@@ -17,7 +17,7 @@ def require_patch(http: HttpRequest) -> None:
         raise Problem("unsupported_media_type", f"A patch is of type {JSON_PATCH}.")
 
 
-def patched(resource: Resource, patch: Any) -> Resource:
+def patched(resource: Resource, patch: object) -> Resource:
     """The resource after all steps. A failed `test` is a conflict."""
     if not isinstance(patch, list) or not 1 <= len(patch) <= _MAX_STEPS:
         raise _invalid(f"the patch must be an array of 1 to {_MAX_STEPS} operations")
@@ -57,7 +57,7 @@ def _apply(document: Any, step: dict[str, Any]) -> None:
             raise ValueError
 
 
-def _index(target: Any, part: str, most: int | None = None) -> Any:
+def _index(target: object, part: str, most: int | None = None) -> Any:
     """The key of an object's member or the index of an array's element."""
     if isinstance(target, dict):
         return part

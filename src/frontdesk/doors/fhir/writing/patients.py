@@ -39,7 +39,7 @@ _ELEMENTS = {
 _MATCHED = {"given": "firstName", "family": "lastName", "phone": "phone", "birthdate": "dob"}
 
 
-async def create_patient(request: FhirRequest, document: Any) -> Reply:
+async def create_patient(request: FhirRequest, document: object) -> Reply:
     resource = require_type(document, KIND)
     given, calls, asked = identifiers(resource), request.calls, condition(request.http)
     details = _details(resource)
@@ -59,7 +59,7 @@ async def create_patient(request: FhirRequest, document: Any) -> Reply:
     return await reply(request, WrittenResource(KIND, created["patientId"], 201, given))
 
 
-async def change_patient(request: FhirRequest, resource_id: str, document: Any) -> Reply:
+async def change_patient(request: FhirRequest, resource_id: str, document: object) -> Reply:
     resource, calls = require_type(document, KIND), request.calls
     if resource.get("id", resource_id) != resource_id:
         raise refused(KIND, "id", "must be the id of the address")
@@ -125,7 +125,7 @@ def _details(resource: Resource) -> dict[str, str | None]:
     }
 
 
-def _first(elements: Any, member: str, preferred: tuple[str, ...]) -> dict[str, Any]:
+def _first(elements: object, member: str, preferred: tuple[str, ...]) -> dict[str, Any]:
     """The element that is preferred, or the first; an empty one if there is none."""
     found = objects(elements)
     by_preference = [each for value in preferred for each in found if each.get(member) == value]

@@ -93,7 +93,7 @@ def of_slot(record: Mapping[str, Any]) -> RequestedAppointment:
     return RequestedAppointment(None, start, end, None, None, False, place, service, None)
 
 
-def relative(reference: Any, base: str) -> tuple[str, str]:
+def relative(reference: object, base: str) -> tuple[str, str]:
     """The type and id that a reference of this server names; empty texts for anything else."""
     if not isinstance(reference, str):
         return "", ""
@@ -102,11 +102,11 @@ def relative(reference: Any, base: str) -> tuple[str, str]:
     return (kind, identity) if separator and identity and "/" not in identity and ":" not in kind else ("", "")
 
 
-def _has_reference(element: Any) -> bool:
+def _has_reference(element: object) -> bool:
     return isinstance(element, dict) and "reference" in element
 
 
-def _reference(element: Any, base: str) -> tuple[str, str]:
+def _reference(element: object, base: str) -> tuple[str, str]:
     return relative(element.get("reference"), base) if isinstance(element, dict) else ("", "")
 
 
@@ -143,7 +143,7 @@ def _moment(resource: Resource, name: str, errors: list[FieldError]) -> datetime
     return None
 
 
-def reason_of(concept: Any) -> str | None:
+def reason_of(concept: object) -> str | None:
     """The text of a CodeableConcept."""
     if not isinstance(concept, dict):
         return None

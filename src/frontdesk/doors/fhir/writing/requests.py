@@ -21,7 +21,7 @@ _MINIMAL = re.compile(r"(?:^|[,;\s])return\s*=\s*\"?minimal\b")
 _MAX_IDENTIFIERS = 30
 
 
-async def read_document(request: FhirRequest, *, absent: Any = None) -> Any:
+async def read_document(request: FhirRequest, *, absent: object = None) -> object:
     """The body as JSON; a property must not be repeated. `absent` stands for a body that may be left out."""
     body = await request.body()
     require_json_body(request.http.headers.get(b"content-type"), body)
@@ -36,13 +36,13 @@ async def read_document(request: FhirRequest, *, absent: Any = None) -> Any:
     return document
 
 
-def require_type(document: Any, kind: str) -> Resource:
+def require_type(document: object, kind: str) -> Resource:
     if not isinstance(document, dict) or document.get("resourceType") != kind:
         raise invalid([FieldError("resourceType", BINDING, f"the resource must be of type {kind}")])
     return document
 
 
-def parameters_of(document: Any) -> list[dict[str, Any]]:
+def parameters_of(document: object) -> list[dict[str, object]]:
     """The parameters of a Parameters resource."""
     return objects(require_type(document, "Parameters").get("parameter"))
 
@@ -138,7 +138,7 @@ def _key(kind: str, identifier: Identifier) -> str:
     return "fhir " + hashlib.sha256("\n".join((kind, *identifier)).encode(errors="surrogatepass")).hexdigest()
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: object) -> list[dict[str, Any]]:
     """The JSON objects of a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 

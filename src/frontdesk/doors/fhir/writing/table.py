@@ -1,7 +1,7 @@
 """The table of what can be written, and of the scheduling operations."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
 from frontdesk.doors.fhir.writing.appointments import BOOK, GET_APPOINTMENT, change_appointment, create_appointment
@@ -21,9 +21,9 @@ class Writes(NamedTuple):
 
     kind: str
     create_by: Operation
-    create: Callable[[FhirRequest, Any], Awaitable[Reply]]
+    create: Callable[[FhirRequest, object], Awaitable[Reply]]
     change_by: Operation
-    change: Callable[[FhirRequest, str, Any], Awaitable[Reply]]
+    change: Callable[[FhirRequest, str, object], Awaitable[Reply]]
 
 
 WRITTEN: Mapping[str, Writes] = {

@@ -159,7 +159,7 @@ class PracticeMap:
             }
         )
 
-    def moved(self, resource: Resource, data: Mapping[str, Any], slots: list[str], intent: str) -> Resource:
+    def moved(self, resource: Resource, data: Mapping[str, object], slots: list[str], intent: str) -> Resource:
         """The appointment moved to another slot; its attendance has to be confirmed again."""
         others = [each for each in listed(resource.get("participant")) if _actor_kind(each) not in _OF_PRACTICE]
         moved = without_empty(
@@ -287,7 +287,7 @@ def undone(resource: Resource, intent: str, reason: str) -> Resource:
     return without_empty({**resource, "identifier": identifiers, **cancelled})
 
 
-def actors(resource: Resource) -> list[Any]:
+def actors(resource: Resource) -> list[object]:
     return [participant.get("actor") for participant in listed(resource.get("participant"))]
 
 

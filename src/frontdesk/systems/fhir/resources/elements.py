@@ -23,7 +23,7 @@ _VERSION = re.compile(r"[\x21\x23-\x7e]{1,100}")
 _KEPT_INTENTS = 10
 
 
-def is_record(resource: Any, kind: str) -> bool:
+def is_record(resource: object, kind: str) -> bool:
     """Whether this is a resource of that type with a valid id."""
     if not isinstance(resource, dict) or resource.get("resourceType") != kind:
         return False
@@ -45,24 +45,24 @@ def inside(resource: Resource, key: str) -> Resource:
     return found if isinstance(found, dict) else {}
 
 
-def relative(reference: Any) -> str | None:
+def relative(reference: object) -> str | None:
     """The relative form of a Reference, such as `Patient/1`; None if it refers to no record."""
     text = reference.get("reference") if isinstance(reference, Mapping) else None
     found = _REFERENCE.search(text) if isinstance(text, str) else None
     return found[1] if found else None
 
 
-def references(values: Any, kind: str | None = None) -> list[str]:
+def references(values: object, kind: str | None = None) -> list[str]:
     """The records that a list of References refers to, optionally of one type only."""
     found = [relative(value) for value in listed(values)]
     return [text for text in found if text is not None and (kind is None or text.startswith(f"{kind}/"))]
 
 
-def listed(values: Any) -> list[Any]:
+def listed(values: object) -> list[Any]:
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def instant(text: Any) -> datetime | None:
+def instant(text: object) -> datetime | None:
     """Reads an instant; None for a date without a time, or anything else."""
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
         return None
@@ -72,7 +72,7 @@ def instant(text: Any) -> datetime | None:
         return None
 
 
-def minute(text: Any) -> int | None:
+def minute(text: object) -> int | None:
     """Minutes since 1970; None for an instant that is not on a whole minute."""
     moment = instant(text)
     if moment is None or moment.second or moment.microsecond:
@@ -89,7 +89,7 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def codings(concepts: Any) -> set[str]:
+def codings(concepts: object) -> set[str]:
     """The system|code tokens of a list of CodeableConcepts."""
     return {
         f"{coding.get('system', '')}|{coding['code']}"
@@ -99,7 +99,7 @@ def codings(concepts: Any) -> set[str]:
     }
 
 
-def service_references(concepts: Any) -> list[str]:
+def service_references(concepts: object) -> list[str]:
     """The HealthcareServices that a list of CodeableConcepts names."""
     extensions = [each for concept in listed(concepts) for each in listed(concept.get("extension"))]
     return references(

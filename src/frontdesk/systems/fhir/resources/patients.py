@@ -1,7 +1,6 @@
 """Converts Patient resources to patients and back, and matches them."""
 
 from datetime import date
-from typing import Any
 
 from frontdesk.domain.names import words
 from frontdesk.domain.patients import Patient, same_phone, spelling_key
@@ -176,9 +175,9 @@ def _contact_elements(resource: Resource, system: str, preferred: tuple[str, ...
     return sorted(usable, key=lambda each: (_number(each.get("rank")), _rank(each.get("use"), preferred)))
 
 
-def _number(rank: Any) -> int:
+def _number(rank: object) -> int:
     return rank if isinstance(rank, int) else 99
 
 
-def _rank(use: Any, preferred: tuple[str, ...]) -> int:
+def _rank(use: object, preferred: tuple[str, ...]) -> int:
     return preferred.index(use) if use in preferred else len(preferred)

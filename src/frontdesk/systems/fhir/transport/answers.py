@@ -97,7 +97,7 @@ def _resource(body: bytearray) -> Resource | None:
     return document if _is_resource(document) else None
 
 
-def _is_resource(document: Any) -> bool:
+def _is_resource(document: object) -> bool:
     return isinstance(document, dict) and isinstance(document.get("resourceType"), str)
 
 

@@ -8,7 +8,6 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote_plus
 from uuid import uuid4
 
@@ -98,7 +97,7 @@ class Credentials:
             raise Misconfigured(f"the environment variable {name} holds no usable secret")
         return value
 
-    def _private_key(self) -> Any:
+    def _private_key(self) -> object:
         name = self._auth.private_key_file
         try:
             return load_pem_private_key(Path(name).read_bytes(), password=None)
@@ -108,7 +107,7 @@ class Credentials:
             raise Misconfigured(f"the file {name} holds no unencrypted private key in PEM form") from None
 
 
-def _assertion(auth: Auth, key: Any) -> str:
+def _assertion(auth: Auth, key: object) -> str:
     """SMART Backend Services: a short-lived JWT, signed with a key whose public half the server knows."""
     if isinstance(key, rsa.RSAPrivateKey):
         algorithm = "RS384"

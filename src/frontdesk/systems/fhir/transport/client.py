@@ -213,7 +213,7 @@ class FhirClient:
             self.batches = False
         return answers
 
-    async def _result(self, deadline: Deadline, query: Query, answer: Answer) -> Any:
+    async def _result(self, deadline: Deadline, query: Query, answer: Answer) -> object:
         if isinstance(query, ReadQuery):
             return self._record(query, answer)
         if isinstance(query, FindQuery):

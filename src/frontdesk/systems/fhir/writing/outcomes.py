@@ -1,7 +1,6 @@
 """How a write to a FHIR server ended, as it is stored and audited."""
 
 from datetime import datetime
-from typing import Any
 
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 
@@ -16,7 +15,7 @@ _EVENTS = {
 def executed_outcome(write: PendingWrite, reference: str, now: datetime) -> WriteOutcome:
     change, data = write.change, write.data
     local_id = data["appointmentId"] if "appointmentId" in data else data["patientId"]
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     if change == "reschedule":
         facts = {"rescheduledFrom": data["before"]["start"], "attendanceConfirmedAt": None}
     elif data.get("status") == "cancelled":
@@ -34,7 +33,7 @@ def executed_outcome(write: PendingWrite, reference: str, now: datetime) -> Writ
     )
 
 
-def stored_result(write: PendingWrite) -> dict[str, Any]:
+def stored_result(write: PendingWrite) -> dict[str, object]:
     """What the caller gets."""
     data = write.data
     if "appointmentId" not in data:

@@ -35,7 +35,7 @@ class Releases:
         self._deadline = deadline
         self._write = write
 
-    async def free(self, entries: Sequence[Mapping[str, Any]], *, final: bool) -> list[Mapping[str, Any]]:
+    async def free(self, entries: Sequence[Mapping[str, object]], *, final: bool) -> list[Mapping[str, object]]:
         """Returns the entries that are left. What was not found may still arrive, unless `final`: no request can arrive
         any more."""
         left = []

@@ -9,7 +9,6 @@ step is retried.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources.elements import (
@@ -59,7 +58,7 @@ class WriteSteps:
         self._cancels = cancels
         self._deadline = deadline
         self._write = write
-        self.releases: list[Mapping[str, Any]] = []
+        self.releases: list[Mapping[str, object]] = []
         self.marked: set[str] = set()
 
     async def claim(self, slots: Sequence[Slot]) -> None:

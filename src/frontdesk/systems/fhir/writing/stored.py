@@ -2,7 +2,6 @@
 
 import hashlib
 from datetime import datetime
-from typing import Any
 
 from frontdesk.domain.consent import Consent
 from frontdesk.domain.patients import name_key
@@ -25,8 +24,8 @@ class StoredWrite:
 
     def data(
         self, change: RecordChange, now: datetime, consent: Consent | None = None, traceparent: str | None = None
-    ) -> dict[str, Any]:
-        stored: dict[str, Any] = {"subject": _subject(change)}
+    ) -> dict[str, object]:
+        stored: dict[str, object] = {"subject": _subject(change)}
         if consent is not None:
             stored["consent"] = consent
         if traceparent is not None:
@@ -40,17 +39,17 @@ class StoredWrite:
             return stored | {"status": change.status} | self._status(change)
         return stored | self._booking(change, now)
 
-    def _status(self, change: ChangeStatus) -> dict[str, Any]:
+    def _status(self, change: ChangeStatus) -> dict[str, object]:
         before = self._asked.before
         if before is None:
             return {}
-        stored: dict[str, Any] = {"patientId": self._patient, "from": self._practice.status(before)}
+        stored: dict[str, object] = {"patientId": self._patient, "from": self._practice.status(before)}
         if change.status == "cancelled":
             cancels = self._server.cancels and self._is_proposed(before)
             stored |= {"cancels": True} if cancels else {"givesUp": self._given_up(before, [])}
         return stored
 
-    def _booking(self, change: Book | Reschedule, now: datetime) -> dict[str, Any]:
+    def _booking(self, change: Book | Reschedule, now: datetime) -> dict[str, object]:
         booking, before = change.booking, self._asked.before
         opening = self._asked.opening or Opening()
         taken = [slot.reference for slot in opening.run]
@@ -78,7 +77,7 @@ class StoredWrite:
         service = self._practice.service_of(appointment)
         return service is not None and self._server.proposes(self._practice.services(service[0].id, service[1].id))
 
-    def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, Any]]:
+    def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, object]]:
         """The slots to free when the appointment moves or is cancelled, if the server lets us."""
         if not self._server.can("Slot update"):
             return []

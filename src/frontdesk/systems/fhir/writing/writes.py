@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from frontdesk.systems.changes import ChangeStatus, CreatePatient, PatientDetails, RecordChange, UpdatePatient
 from frontdesk.systems.fhir.reading.lookups import Reader
@@ -77,7 +77,7 @@ class Writer:
         self._operations = OperationSteps(upstream.client, deadline, write, self._steps)
 
     @property
-    def releases(self) -> list[Mapping[str, Any]]:
+    def releases(self) -> list[Mapping[str, object]]:
         """What has to be freed or watched."""
         return self._steps.releases
 
