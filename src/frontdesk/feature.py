@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from frontdesk.desk.arrivals import MarkVisits
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
+    from frontdesk.practice_file.part import FeaturePart
     from frontdesk.settings import Settings
     from frontdesk.store.database import Database
 
 T = TypeVar("T")
+StoredFeatures = Mapping[str, Mapping[str, object]]
+"""What a practice has set, by feature: values that differ from their defaults."""
 _PACKAGE = "frontdesk.features"
 
 
@@ -61,8 +64,14 @@ class Feature:
     """The facts of a feature, and its parts."""
 
     name: str  # of its folder, and its key in the practice file
+    title: str  # marked for translation
+    about: str  # for those who switch it on or off; marked for translation
+    settings: "type[FeaturePart] | None" = None  # in the practice file; None: it has none but `enabled`
     scopes: Mapping[str, str] = field(default_factory=dict)
     """What each lets a client do. No client holds one that it was not given by name."""
+
+    def is_enabled(self, stored: StoredFeatures) -> bool:
+        return stored.get(self.name, {}).get("enabled", True) is True
 
     @cached_property
     def folder(self) -> Path:
@@ -93,3 +102,8 @@ def features() -> tuple[Feature, ...]:
     """Imported by name, because every layer reads the list and the features stand above all layers."""
     listed: tuple[Feature, ...] = import_module(_PACKAGE).FEATURES
     return listed
+
+
+def features_of(stored: StoredFeatures) -> tuple[Feature, ...]:
+    """Those that a practice has not switched off."""
+    return tuple(feature for feature in features() if feature.is_enabled(stored))

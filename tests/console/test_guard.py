@@ -13,6 +13,7 @@ from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.navigation import navigation
 from frontdesk.console.routes import pages
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import features
 from frontdesk.logs import RequestLabels
 from frontdesk.store.database import DatabaseUnavailable
 from frontdesk.systems.port import SystemUnavailable
@@ -123,7 +124,7 @@ async def test_every_form_of_every_page_carries_the_sessions_proof(admin: httpx.
 
 async def test_what_staff_may_not_do_is_not_offered_to_them(staff: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     offered = {"staff": (await staff.get("/console/account")).text, "admin": (await admin.get("/console/account")).text}
-    for _, places in navigation():
+    for _, places in navigation(features()):
         for place in places:
             assert f'href="/console{place.path}"' in offered["admin"]
             assert (f'href="/console{place.path}"' in offered["staff"]) == (place.role == "staff")
@@ -131,7 +132,7 @@ async def test_what_staff_may_not_do_is_not_offered_to_them(staff: httpx.AsyncCl
 
 def test_every_place_of_the_navigation_is_a_page_for_its_role() -> None:
     roles = {page.path: page.role for page in pages() if page.method == "GET"}
-    for _, places in navigation():
+    for _, places in navigation(features()):
         for place in places:
             assert roles.get(place.path) == place.role, place.path
 

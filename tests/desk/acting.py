@@ -30,6 +30,7 @@ async def action_context(
         practice_name=practice,
         time_zone="UTC",
         time_format="24h",
+        features={},
         date_format="dayFirst",
         language=None,
         means="link",

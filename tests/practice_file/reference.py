@@ -11,10 +11,12 @@ from typing import Any
 
 import jsonschema
 import yaml
+from pydantic.alias_generators import to_camel
 
 import frontdesk.practice_file
 from frontdesk.practice_file.fhir import FhirPart
-from frontdesk.practice_file.model import FilePart, Part
+from frontdesk.practice_file.model import FEATURE_PARTS, FilePart
+from frontdesk.practice_file.part import Part
 from frontdesk.practice_file.published_schema import SCHEMA_FILE
 from frontdesk.practice_file.reading import read
 from frontdesk.practice_file.schema import generate_schema
@@ -29,6 +31,9 @@ _TITLES = {
     FilePart.__name__: "The file",
     "PracticePart": "`practice`",
     "ConsentPart": "`practice.consent`",
+    "FeaturesPart": "`practice.features`",
+    **{part.__name__: f"`practice.features.{to_camel(name)}`" for name, part in FEATURE_PARTS.items()},
+    "FeaturePart": "`practice.features.*`",
     "LocationPart": "`locations`",
     "AddressPart": "`locations[].address`",
     "ClosurePart": "`locations[].closures`",
@@ -90,11 +95,17 @@ def _default(about: Mapping[str, Any], required: bool) -> str:
 
 def _example(name: str, key: str) -> str:
     """As a line of the file; the schema has the keys of its examples in another order."""
-    (part,) = (each for each in Part.__subclasses__() if each.__name__ == name)
+    (part,) = (each for each in _parts(Part) if each.__name__ == name)
     (field,) = (field for field in part.model_fields.values() if field.alias == key)
     assert field.examples is not None
     text = yaml.safe_dump({key: field.examples[0]}, default_flow_style=True, sort_keys=False, width=10_000)
     return f"`{text.strip()[1:-1]}`"
+
+
+def _parts(part: type[Part]) -> Iterator[type[Part]]:
+    for each in part.__subclasses__():
+        yield each
+        yield from _parts(each)
 
 
 def _value(about: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ from frontdesk.domain.names import has_letter
 from frontdesk.domain.text import character_error
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
-from frontdesk.practice_file.model import ConsentPart
+from frontdesk.practice_file.model import FEATURE_PARTS, ConsentPart
 from tests.practice_file.reference import schema_violations
 from tests.support.properties import examples
 
@@ -127,6 +127,7 @@ practices = st.builds(
     assistants=st.booleans(),
     time_format=st.sampled_from(get_args(TimeFormat)),
     date_format=st.sampled_from(get_args(DateFormat)),
+    features=st.dictionaries(st.sampled_from([*FEATURE_PARTS]), st.just({"enabled": False})),
 )
 patients = st.builds(
     PatientRecord,

@@ -34,9 +34,10 @@ from frontdesk.console.times import TimeFormats
 from frontdesk.desk.context import ActionContext, Role
 from frontdesk.desk.desk import Desk, outages_as_problems
 from frontdesk.domain.errors import Problem
-from frontdesk.feature import Services
+from frontdesk.feature import Feature, Services, features_of
 from frontdesk.outbound.sign_in_mail import SignInMail
 from frontdesk.settings import Settings
+from frontdesk.texts import N_
 from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.error_handlers import unexpected_problem
 from frontdesk.web.http_request import origin_of, request_of
@@ -45,6 +46,7 @@ from frontdesk.web.request_log import RequestLog
 PREFIX = "/console"
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
+NO_PAGE = N_("There is no such page.")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -96,6 +98,11 @@ class ConsoleRequest:
     @property
     def desk(self) -> Desk:
         return self.console.desk
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Those that the practice uses."""
+        return features_of(self.session.features)
 
     @property
     def services(self) -> Services:
@@ -150,7 +157,7 @@ class ConsoleRequest:
             "staff": self.staff,
             "practice_name": self.session.practice_name,
             "zone": self.zone,
-            "nav": _navigation(self.staff, self.page),
+            "nav": _navigation(self),
             "csrf": self.csrf,
             "notice": _(notices().get(self.http.query_params.get("notice", ""), "")),
             "idle_seconds": int(self.session.idle.total_seconds()),
@@ -166,8 +173,9 @@ class ConsoleRequest:
         return RedirectResponse(PREFIX + path, 303)
 
 
-def guarded_routes(pages: Sequence[Page], console: Console) -> list[Route]:
-    return [Route(PREFIX + page.path, _endpoint(page, console), methods=[page.method]) for page in pages]
+def guarded_routes(pages: Sequence[Page], console: Console, feature: Feature | None = None) -> list[Route]:
+    """Of the core, or of a feature: a practice that has switched it off has no such page."""
+    return [Route(PREFIX + page.path, _endpoint(page, console, feature), methods=[page.method]) for page in pages]
 
 
 def path_and_query(request: Request) -> str:
@@ -231,7 +239,7 @@ def with_error_pages(
     return endpoint
 
 
-def _endpoint(page: Page, console: Console) -> Endpoint:
+def _endpoint(page: Page, console: Console, feature: Feature | None) -> Endpoint:
     async def visited(request: Request, attempt: RequestProgress) -> Response:
         token = read_cookie(request, SESSION, console.settings)
         session = await console.staff_sessions.find(token, in_use=page.counts_as_use)
@@ -240,6 +248,8 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
         set_language(session.language)
         context = ActionContext(session, console.clock(), attempt.request_id, console.desk.engine.audit)
         attempt.request = ConsoleRequest(request, context, session, console, page)
+        if not (feature is None or feature.is_enabled(session.features)):
+            raise Problem("not_found", NO_PAGE)
         _check_role(attempt.request)
         if request.method == "POST":
             check_same_origin(request, console.settings)
@@ -261,7 +271,7 @@ def _endpoint(page: Page, console: Console) -> Endpoint:
 def _check_address(request: Request) -> None:
     """PostgreSQL stores no NUL, so that nothing has such an id or name."""
     if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
-        raise Problem("not_found", "There is no such page.")
+        raise Problem("not_found", NO_PAGE)
 
 
 def _check_role(request: ConsoleRequest) -> None:
@@ -297,10 +307,12 @@ def _signed_out(request: Request) -> Response:
     return render(request, "problem_outside.html", 401, title=_("Signed out"), problem=problem, request_id=None)
 
 
-def _navigation(staff: StaffMember, page: Page) -> list[dict[str, Any]]:
+def _navigation(request: ConsoleRequest) -> list[dict[str, Any]]:
     """The places that this role may open; the one that the page belongs to is marked."""
-    part = "/" + page.path.split("/")[1]
-    groups = [(label, [place for place in places if staff.may(place.role)]) for label, places in navigation()]
+    staff, part = request.staff, "/" + request.page.path.split("/")[1]
+    groups = [
+        (label, [place for place in places if staff.may(place.role)]) for label, places in navigation(request.features)
+    ]
     return [
         {"label": _(label), "places": [(_shown(place), part == place.path or part in place.covers) for place in places]}
         for label, places in groups

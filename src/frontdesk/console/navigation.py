@@ -1,10 +1,11 @@
 """The navigation menu, and the notices shown after an action."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from frontdesk.desk.context import Role
-from frontdesk.feature import features
+from frontdesk.feature import Feature, features
 from frontdesk.texts import N_
 
 HOME = "/calendar"
@@ -105,11 +106,10 @@ _NOTICES = {
 }
 
 
-@cache
-def navigation() -> tuple[tuple[str, tuple[NavItem, ...]], ...]:
+def navigation(of: Sequence[Feature]) -> tuple[tuple[str, tuple[NavItem, ...]], ...]:
     """The groups of the menu, each with the entries of features at its end."""
     return tuple(
-        (title, (*items, *(item for feature in features() for item in feature.parts.navigation.get(title, ()))))
+        (title, (*items, *(item for feature in of for item in feature.parts.navigation.get(title, ()))))
         for title, items in _NAVIGATION
     )
 

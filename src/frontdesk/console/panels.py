@@ -6,7 +6,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from frontdesk.console.guard import ConsoleRequest
-from frontdesk.feature import features
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +30,5 @@ class ShownPanel:
 
 
 async def panels_on(request: ConsoleRequest, about: About) -> list[ShownPanel]:
-    panels = [panel for feature in features() for panel in feature.parts.panels]
+    panels = [panel for feature in request.features for panel in feature.parts.panels]
     return [ShownPanel(panel.template, await panel.values(request, about)) for panel in panels]

@@ -1,13 +1,11 @@
 """Routes of the console. Every page is one of `pages()`."""
 
-from functools import cache
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.console.assets import asset_routes
-from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, guarded_routes
+from frontdesk.console.guard import NO_PAGE, PREFIX, Console, ConsoleRequest, Page, guarded_routes
 from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
     absences,
@@ -54,7 +52,7 @@ async def _home(request: ConsoleRequest) -> Response:
 
 
 async def _nothing(_request: ConsoleRequest) -> Response:
-    raise Problem("not_found", "There is no such page.")
+    raise Problem("not_found", NO_PAGE)
 
 
 _MODULES = (
@@ -67,10 +65,11 @@ _MODULES = (
 _REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))
 
 
-@cache
+_PAGES = (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES))
+
+
 def pages() -> tuple[Page, ...]:
-    of_features = (page for feature in features() for page in feature.parts.pages)
-    return (Page("GET", "/", _home), *(page for module in _MODULES for page in module.PAGES), *of_features)
+    return (*_PAGES, *(page for feature in features() for page in feature.parts.pages))
 
 
 def console_routes(console: Console) -> list[Route]:
@@ -85,6 +84,7 @@ def console_routes(console: Console) -> list[Route]:
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
         *my_appointment.my_appointment_routes(console),
-        *guarded_routes(pages(), console),
+        *guarded_routes(_PAGES, console),
+        *(route for feature in features() for route in guarded_routes(feature.parts.pages, console, feature)),
         *guarded_routes(_REST, console),
     ]

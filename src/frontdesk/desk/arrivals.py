@@ -15,7 +15,7 @@ from frontdesk.domain.directory import Location
 from frontdesk.domain.local_time import local_date, minute_of, zone
 from frontdesk.domain.patients import Contact
 from frontdesk.engine.execute import Systems
-from frontdesk.feature import Services, features
+from frontdesk.feature import Services, features_of
 from frontdesk.operations import CALL_IN, RETURN_TO_WAITING
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
@@ -138,7 +138,7 @@ class Arrivals:
 
     async def _marks(self, context: ActionContext, found: Sequence[Appointment]) -> dict[str, list[VisitMark]]:
         marks: dict[str, list[VisitMark]] = {}
-        for mark_visits in filter(None, (feature.parts.mark_visits for feature in features())):
+        for mark_visits in filter(None, (feature.parts.mark_visits for feature in features_of(context.staff.features))):
             services = self.appointments.engine.services
             for appointment_id, said in (await mark_visits(services, context.practice_id, found)).items():
                 marks.setdefault(appointment_id, []).extend(said)

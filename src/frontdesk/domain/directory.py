@@ -126,6 +126,7 @@ class Practice:
     assistants: bool = True  # whether staff may connect any
     time_format: TimeFormat = "24h"  # of the console, as is the next
     date_format: DateFormat = "dayFirst"
+    features: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what it has set of them, by name
 
     @property
     def keeps_own_calendar(self) -> bool:

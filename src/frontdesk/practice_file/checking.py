@@ -15,7 +15,8 @@ from pydantic_core import ErrorDetails
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import fhir
 from frontdesk.practice_file.errors import FileError, Finding, PracticeFileError, Steps, position
-from frontdesk.practice_file.model import PARTS, FilePart, Part, PatientPart, ValidationContext
+from frontdesk.practice_file.model import PARTS, FilePart, PatientPart, ValidationContext
+from frontdesk.practice_file.part import Part
 from frontdesk.practice_file.positions import Positions
 
 Ids = list[tuple[Steps, int]]  # the ids in one list, each with its path

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file.errors import Finding, Steps
 from frontdesk.practice_file.fields import broken, form, key, within
-from frontdesk.practice_file.model import Part
+from frontdesk.practice_file.part import Part
 
 PLACE: Steps = ("practice", "schedulingSystem")
 

@@ -1,20 +1,21 @@
 """Pydantic models of the practice file: keys, rules and defaults. Ids of other parts come in the validation context."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from operator import le, lt
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
+from pydantic import AfterValidator, ConfigDict, ValidationInfo, create_model
 from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.consent import Consent, Demand
 from frontdesk.domain.directory import DateFormat, Day, PatientKind, TimeFormat
+from frontdesk.feature import features
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
+from frontdesk.practice_file.part import FeaturePart, Part
 
 
 @dataclass(frozen=True)
@@ -56,23 +57,6 @@ def _ordered(first: str, holds: Callable[[object, object], bool], message: str) 
     return AfterValidator(check)
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, alias_generator=to_camel)
-
-    @classmethod
-    @cache
-    def keys(cls) -> tuple[str, ...]:
-        return tuple(field.alias or name for name, field in cls.model_fields.items())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_absent(cls, part: object) -> object:
-        if not isinstance(part, dict):
-            return part
-        keys = cls.keys()
-        return {key: value for key, value in part.items() if value is not None or key not in keys}
-
-
 class SchedulingSystemPart(Part):
     """Where the calendar and the patients are kept."""
 
@@ -91,6 +75,21 @@ class ConsentPart(Part):
     cancel_appointment: Consent | None = key("To cancel an appointment.", "card", None)
     confirm_attendance: Consent | None = key("To confirm that the patient will come.", "token", None)
     reschedule_appointment: Demand | None = key("To move an appointment.", "card", None)
+
+
+FEATURE_PARTS: Mapping[str, type[FeaturePart]] = {each.name: each.settings or FeaturePart for each in features()}
+if TYPE_CHECKING:
+    FeaturesPart = Part
+else:
+    FeaturesPart = create_model(
+        "FeaturesPart",
+        __base__=Part,
+        __doc__="The features that a practice can switch off, each with its settings.",
+        **{
+            each.name: (FEATURE_PARTS[each.name], key(each.about, {"enabled": False}, FEATURE_PARTS[each.name]()))
+            for each in features()
+        },
+    )
 
 
 class PracticePart(Part):
@@ -126,6 +125,9 @@ class PracticePart(Part):
         "How the console writes dates: 23 Nov 2026 (dayFirst), Nov 23, 2026 (monthFirst) or 2026-11-23 (yearFirst).",
         "monthFirst",
         "dayFirst",
+    )
+    features: FeaturesPart | None = key(
+        "The features that it can switch off, each with its settings.", {"notes": {"enabled": False}}, None
     )
 
 
@@ -293,6 +295,8 @@ PARTS: dict[tuple[str, ...], type[Part]] = {
     ("practice",): PracticePart,
     ("practice", "schedulingSystem"): SchedulingSystemPart,
     ("practice", "consent"): ConsentPart,
+    ("practice", "features"): FeaturesPart,
+    **{("practice", "features", to_camel(name)): part for name, part in FEATURE_PARTS.items()},
     ("locations",): LocationPart,
     ("locations", "address"): AddressPart,
     ("locations", "closures"): ClosurePart,

@@ -18,7 +18,8 @@ from frontdesk.domain.directory import (
 )
 from frontdesk.practice_file.checking import check
 from frontdesk.practice_file.contents import PatientRecord, PracticeFile
-from frontdesk.practice_file.model import LocationPart, Part, PracticePart, ProviderPart, VisitTypePart
+from frontdesk.practice_file.model import LocationPart, PracticePart, ProviderPart, VisitTypePart
+from frontdesk.practice_file.part import Part
 from frontdesk.practice_file.reading import read
 
 _id = attrgetter("id")
@@ -46,7 +47,8 @@ def _values(part: Part, **converted: object) -> dict[str, Any]:
 def _practice(part: PracticePart) -> Practice:
     system = {"kind": "native"} if part.scheduling_system is None else part.scheduling_system.model_dump()
     consent = {} if part.consent is None else part.consent.model_dump(exclude_none=True)
-    return Practice(**_values(part, scheduling_system=system, consent=consent))
+    features = {} if part.features is None else part.features.model_dump(mode="json", exclude_defaults=True)
+    return Practice(**_values(part, scheduling_system=system, consent=consent, features=features))
 
 
 def _location(part: LocationPart, practice: Practice, known: Directory | None) -> Location:

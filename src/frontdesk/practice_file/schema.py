@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from frontdesk.practice_file.fhir import FhirPart
-from frontdesk.practice_file.model import FilePart, Part, SchedulingSystemPart
+from frontdesk.practice_file.model import FilePart, SchedulingSystemPart
+from frontdesk.practice_file.part import Part
 
 _NATIVE = {
     "type": "object",

@@ -9,15 +9,16 @@ import yaml
 
 from frontdesk.domain.consent import Demands
 from frontdesk.domain.directory import DAYS, Location, Practice, Provider, VisitType
+from frontdesk.feature import StoredFeatures
 from frontdesk.practice_file.contents import PracticeFile
 from frontdesk.practice_file.model import (
     AddressPart,
     ClosurePart,
     ConsentPart,
+    FeaturesPart,
     FilePart,
     HoursPart,
     LocationPart,
-    Part,
     PatientPart,
     PracticePart,
     ProcedurePart,
@@ -25,6 +26,7 @@ from frontdesk.practice_file.model import (
     TimeOffPart,
     VisitTypePart,
 )
+from frontdesk.practice_file.part import Part
 
 
 def dump(file: PracticeFile) -> str:
@@ -95,7 +97,14 @@ def _practice(practice: Practice) -> dict[str, object]:
         practice,
         scheduling_system=None if system == {"kind": "native"} else system,
         consent=_consent(practice.consent),
+        features=_features(practice.features),
     )
+
+
+def _features(stored: StoredFeatures) -> dict[str, _Line] | None:
+    part = FeaturesPart.model_validate(stored, by_alias=False, by_name=True)
+    set_ones = part.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {name: _Line(values) for name, values in set_ones.items()} or None
 
 
 def _consent(demands: Demands) -> _Line | None:

@@ -189,6 +189,7 @@ async def _save_practice(connection: Connection, practice: Practice, now: dateti
     values = {name: getattr(practice, name) for name in field_names(Practice) if name != "slug"}
     values["scheduling_system"] = orjson.dumps(dict(practice.scheduling_system)).decode()
     values["consent"] = orjson.dumps(dict(practice.consent)).decode()
+    values["features"] = orjson.dumps(dict(practice.features)).decode()
     values["created_at"] = values["imported_at"] = now
     sql = upsert_sql("practice", ["slug"], [*values], created_at="practice.created_at", version="practice.version + 1")
     sql += " RETURNING practice_id, version"

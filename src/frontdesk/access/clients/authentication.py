@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
-from frontdesk.access.clients.scopes import ROLE_SCOPES
+from frontdesk.access.clients.scopes import ROLE_SCOPES, usable_scopes
 from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.access.outages import outage_as_problem
 from frontdesk.cache import BoundedCache
@@ -35,7 +35,7 @@ PATIENT_LIMITS = """
 """
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
-       c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands, p.assistants,
+       c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands, p.features, p.assistants,
        c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1
@@ -207,10 +207,10 @@ class Authenticator:
                 del self._reading[client_id]
         if row is None:
             raise Problem("unauthorized", "The client of this access token does not exist.")
-        by_staff, scopes, reachable = row["staff_id"] is not None, frozenset(row["scopes"]), frozenset[str]()
+        by_staff, scopes, reachable = row["staff_id"] is not None, row["scopes"], frozenset[str]()
         if by_staff:
             reachable = ROLE_SCOPES.get(row["role"], reachable)
-            scopes &= reachable
+            scopes = reachable.intersection(scopes)
         status = _Status(
             read_at=read_at,
             practice_id=row["practice_id"],
@@ -219,7 +219,7 @@ class Authenticator:
             disabled=row["disabled"] or (by_staff and (row["staff_disabled"] is not False or not row["assistants"])),
             suspended=row["suspended"],
             grant=row["grant_kind"],
-            scopes=scopes,
+            scopes=usable_scopes(scopes, orjson.loads(row["features"])),
             tokens_not_before=microseconds(row["tokens_not_before"]),
             patient_limits=from_row(PatientLimits, row),
             staff_id=row["staff_id"],

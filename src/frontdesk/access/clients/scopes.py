@@ -1,9 +1,9 @@
 """All scopes. An operation requires one of them; a client has some of them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
-from frontdesk.feature import features
+from frontdesk.feature import StoredFeatures, features
 
 SCOPES = (
     "practices:read",
@@ -34,3 +34,9 @@ def extension_scopes() -> tuple[str, ...]:
 @cache
 def every_scope() -> tuple[str, ...]:
     return SCOPES + extension_scopes()
+
+
+def usable_scopes(scopes: Collection[str], stored: StoredFeatures) -> frozenset[str]:
+    """Without those of features that the practice has switched off."""
+    unusable = (scope for feature in features() if not feature.is_enabled(stored) for scope in feature.scopes)
+    return frozenset(scopes).difference(unusable)

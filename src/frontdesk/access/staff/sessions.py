@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+import orjson
+
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
 from frontdesk.access.staff.members import StaffError, StaffMember, delete_sessions_and_links, member_for_update
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.directory import DateFormat, TimeFormat
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import StoredFeatures
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
@@ -30,7 +33,7 @@ Means = Literal["link", "oidc", "passkey"]
 
 _SESSION = """
 SELECT s.digest, s.staff_id, m.name, m.role, m.language, m.practice_id, p.slug AS practice_slug,
-       p.name AS practice_name, p.time_zone, p.time_format, p.date_format, p.version AS directory_version,
+       p.name AS practice_name, p.time_zone, p.time_format, p.date_format, p.features, p.version AS directory_version,
        s.means, s.created_at, s.last_seen_at, s.expires_at, s.locked_at, n.lock_after_minutes
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
 LEFT JOIN staff_pin n USING (staff_id)
@@ -83,6 +86,7 @@ class StaffSession(StaffMember):
     time_zone: str
     time_format: TimeFormat
     date_format: DateFormat
+    features: StoredFeatures
     language: str | None  # chosen by the staff member; None: as the browser prefers
     means: Means
     created_at: datetime
@@ -155,7 +159,7 @@ class StaffSessions:
         digest, now = digest_of(token), self._clock()
         with outage_as_problem(_OUTAGE):
             row = await self._database.fetchrow(_SESSION, digest)
-            session = None if row is None else StaffSession(**row)
+            session = None if row is None else StaffSession(**{**row, "features": orjson.loads(row["features"])})
             if session is None or not session.is_open(now):
                 return None
             if in_use and now >= session.last_seen_at + _TOUCH:

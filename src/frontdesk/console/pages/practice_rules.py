@@ -8,15 +8,18 @@ from frontdesk.console.forms import Form
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.documents import copied, edited_fields
 from frontdesk.console.practice_forms.editor import Act, Editor
+from frontdesk.console.practice_forms.features import settings_of, switches
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
 from frontdesk.console.practice_forms.records import AGENT_RULES, CONSENT, RULES, fields_for
 from frontdesk.desk.practice_files import OpenedPractice
+from frontdesk.feature import features
 
 _PATH = "/practice/rules"
 
 
 def _fields(opened: OpenedPractice) -> list[Field]:
-    return fields_for((*RULES, *AGENT_RULES, *CONSENT), opened.directory.practice)
+    of_features = (field for feature in features() for field in settings_of(feature))
+    return fields_for((*RULES, *AGENT_RULES, *CONSENT, *switches(), *of_features), opened.directory.practice)
 
 
 def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
@@ -24,7 +27,13 @@ def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
 
 
 def _values(opened: OpenedPractice, _form: Form) -> dict[str, Any]:
-    groups = ((None, RULES), (_("Agents"), AGENT_RULES), (_("Consent to a write"), CONSENT))
+    groups = (
+        (None, RULES),
+        (_("Agents"), AGENT_RULES),
+        (_("Consent to a write"), CONSENT),
+        (_("Features"), switches()),
+        *((_(feature.title), settings_of(feature)) for feature in features() if settings_of(feature)),
+    )
     return {
         "groups": [(title, fields_for(fields, opened.directory.practice)) for title, fields in groups],
         "time_zones": sorted(available_timezones()),

@@ -22,6 +22,7 @@ class Field:
     required: bool = False
     choices: Sequence[tuple[str, str]] = ()
     own_calendar: bool = False  # without effect if a FHIR server keeps the calendar
+    default: object = None  # of what a mapping does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Edited:
 
 def as_typed(fields: Iterable[Field], record: object) -> dict[str, list[str]]:
     """What the form shows before anybody types, from a record of the directory."""
-    return {field.key: _shown(field, _value(record, field.key)) for field in fields}
+    return {field.key: _shown(field, _value(record, field)) for field in fields}
 
 
 def _shown(field: Field, value: Any) -> list[str]:
@@ -47,13 +48,12 @@ def _shown(field: Field, value: Any) -> list[str]:
     return ["" if value is None else str(value)]
 
 
-def _value(record: object, key: str) -> Any:
-    outer, _, inner = key.partition(".")
+def _value(record: object, field: Field) -> Any:
+    outer, *inner = field.key.split(".")
     value = getattr(record, _snake(outer))
-    if not inner:
-        return value
-    mapping = value or {}
-    return mapping.get(inner, mapping.get(_snake(inner)))
+    for key in inner:
+        value = (value or {}).get(key, (value or {}).get(_snake(key)))
+    return field.default if value is None else value
 
 
 def _snake(key: str) -> str:
@@ -83,8 +83,9 @@ def _read(field: Field, form: Form) -> Any:
 def _set(part: dict[str, Any], key: str, value: Any) -> None:
     outer, _, inner = key.partition(".")
     if inner:
-        nested = {**(part.get(outer) or {}), inner: value}
-        value = {name: each for name, each in nested.items() if each is not None} or None
+        nested = dict(part.get(outer) or {})
+        _set(nested, inner, value)
+        value = nested or None
     if value is None:
         part.pop(outer, None)
     else:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from frontdesk.console.language import format_number, ngettext, weekdays
 from frontdesk.console.language import gettext as _
+from frontdesk.console.practice_forms.features import set_features
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import DAYS, Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
 from frontdesk.texts import N_
@@ -143,7 +144,10 @@ def _practice(practice: Practice) -> Facts:
         _("Dates"): _(_DATES[practice.date_format]),
         _("Sandbox"): _yes(practice.sandbox),
     }
-    return facts | {_(_CONSENT[operation]): demand for operation, demand in practice.consent.items()}
+    facts |= {_(_CONSENT[operation]): demand for operation, demand in practice.consent.items()}
+    return facts | {
+        label: _yes(value) if isinstance(value, bool) else str(value) for label, value in set_features(practice)
+    }
 
 
 def _location(location: Location, formats: TimeFormats) -> Facts:

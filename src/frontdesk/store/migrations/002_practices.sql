@@ -21,6 +21,7 @@ CREATE TABLE practice (
     assistants             boolean NOT NULL DEFAULT true,  -- staff may connect them, and those that are connected may call
     time_format            text NOT NULL DEFAULT '24h',  -- how the console writes times and dates
     date_format            text NOT NULL DEFAULT 'dayFirst',
+    features               jsonb NOT NULL DEFAULT '{}',  -- what the practice has set of them, by name
     has_webhooks           boolean NOT NULL DEFAULT false,  -- nodes look for these before they name a practice
     version                bigint NOT NULL DEFAULT 1,  -- counts changes of the directory: caches compare it
     imported_at            timestamptz NOT NULL DEFAULT now(),  -- since then no record of the directory has changed

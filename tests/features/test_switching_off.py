@@ -1,0 +1,85 @@
+"""A practice that has switched a feature off: its operations, pages, panels and marks are gone, and its data stay."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.feature import StoredFeatures
+from frontdesk.practice_file import PracticeFile, PracticeFileError, dump, parse
+from frontdesk.store.practices import export_practice
+from tests.console.desk import stored
+from tests.console.filled_forms import send
+from tests.console.signing_in import signed_in
+from tests.support.world import World, book, patient_id
+
+NOTE = {"kind": "interpreter", "text": "Speaks Portuguese", "key": "a key", "for_agents": "yes"}
+
+
+async def stored_file(world: World) -> PracticeFile:
+    file = await export_practice(world.database, "harbor", with_patients=False)
+    assert file is not None
+    assert parse(dump(file)).directory.practice.features == file.directory.practice.features
+    return file
+
+
+async def switch(world: World, features: StoredFeatures) -> None:
+    file = await stored_file(world)
+    practice = replace(file.directory.practice, features=features)
+    await world.import_file(dump(replace(file, directory=replace(file.directory, practice=practice))))
+
+
+async def test_a_feature_that_is_off_is_nowhere_and_its_data_are_there_when_it_is_on_again(
+    world: World, staff: httpx.AsyncClient
+) -> None:
+    reader = await world.client(scopes=(*SCOPES, "notes:read"))
+    booked, ada = await book(reader), await patient_id(reader)
+    await staff.post(f"/console/appointments/{booked}/notes", data={**NOTE, "about": "patient"})
+    world.clock.advance(hours=29)
+    await world.renew(reader)
+    staff = await signed_in(world)
+    assert "Speaks Portuguese" in (await staff.get("/console/arrivals")).text
+
+    await switch(world, {"notes": {"enabled": False}})
+    for page in (f"/console/appointments/{booked}", f"/console/patients/{ada}", "/console/arrivals"):
+        html = (await staff.get(page)).text
+        assert "Speaks Portuguese" not in html
+        assert "/notes" not in html
+    refused = await staff.post(f"/console/patients/{ada}/notes", data={**NOTE, "key": "another"})
+    assert refused.status_code == 404
+    answer = await reader.get(f"/api/patients/{ada}/notes")
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden_scope")
+    assert "/patients/{patientId}/notes" not in (await reader.get("/openapi/v1.json")).json()["paths"]
+    assert (await reader.get(f"/api/patients/{ada}")).status_code == 200
+    assert len(await stored(world, "SELECT FROM desk_note WHERE practice_id = $1")) == 1
+
+    await switch(world, {})
+    assert "Speaks Portuguese" in (await staff.get(f"/console/patients/{ada}")).text
+    assert (await reader.get(f"/api/patients/{ada}/notes")).json()["items"][0]["text"] == "Speaks Portuguese"
+
+
+async def test_admins_switch_a_feature_off_and_on_in_the_form_of_the_practice(
+    world: World, admin: httpx.AsyncClient
+) -> None:
+    rules = "/console/practice/rules"
+    for change, expected in (([], {"notes": {"enabled": False}}), ("yes", {})):
+        shown = await send(admin, await admin.get(rules), rules, features__notes__enabled=change)
+        assert "Notes" in shown.text
+        assert (await send(admin, shown, rules, step="apply")).status_code == 303
+        assert (await stored_file(world)).directory.practice.features == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("{faxes: {enabled: false}}", "practice.features.faxes: unknown key"),
+        ("{notes: {enabled: maybe}}", "practice.features.notes.enabled: must be true or false"),
+        ("{notes: {enable: false}}", "practice.features.notes.enable: unknown key; the closest known key is enabled"),
+        ("{notes: false}", "practice.features.notes: must be a mapping of keys to values"),
+    ],
+)
+def test_what_a_practice_file_cannot_say_of_a_feature_is_named(setting: str, message: str) -> None:
+    with pytest.raises(PracticeFileError) as raised:
+        parse(f"practice: {{slug: a, name: A, timeZone: UTC, features: {setting}}}")
+    assert message in str(raised.value)
