@@ -29,7 +29,7 @@ _PAGES = 4
 
 def beside_small(folder: Path, sizes: Sizes, generators: Generators, progress: Progress) -> list[Row]:
     with running(folder) as service:
-        past = {slug: count if sizes.most_seconds is None else count // 10 for slug, count in _PAST.items()}
+        past = {slug: count if sizes.max_seconds is None else count // 10 for slug, count in _PAST.items()}
         ways: dict[str, Callable[[], float]] = {}
         for slug in _LOCATIONS:
             progress.at(f"loading the {slug} practice")

@@ -32,7 +32,7 @@ class Sizes:
     day_seconds: int
     starts: int
     idle_seconds: int
-    most_seconds: float | None
+    max_seconds: float | None
     """After which a run takes fewer rounds."""
 
 
@@ -47,7 +47,7 @@ FULL = Sizes(
     day_seconds=60,
     starts=7,
     idle_seconds=65,
-    most_seconds=None,
+    max_seconds=None,
 )
 QUICK = Sizes(
     rounds=2,
@@ -60,7 +60,7 @@ QUICK = Sizes(
     day_seconds=4,
     starts=1,
     idle_seconds=0,
-    most_seconds=75,
+    max_seconds=75,
 )
 
 

@@ -65,7 +65,7 @@ class Run:
 
     def __init__(self, sizes: Sizes, only: Sequence[str], folder: Path, generators: Generators) -> None:
         self._sizes, self._only, self._folder, self._generators = sizes, only, folder, generators
-        self._progress = Progress(len(only), sizes.most_seconds)
+        self._progress = Progress(len(only), sizes.max_seconds)
         self.rows: list[Row] = []
         self.points: list[growth.Point] = []
         self.database = ""

@@ -9,12 +9,12 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Holds entries up to a total weight of `most`; an entry weighs 1 unless `put` says otherwise."""
+    """Holds entries up to a total weight of `limit`; an entry weighs 1 unless `put` says otherwise."""
 
-    __slots__ = ("_entries", "_most", "weight")
+    __slots__ = ("_entries", "_limit", "weight")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()  # used longest ago first
         self.weight = 0
 
@@ -29,12 +29,12 @@ class BoundedCache(Generic[K, V]):
         return entry[0]
 
     def put(self, key: K, value: V, weight: int = 1) -> list[V]:
-        """Returns the values that were evicted. The new entry stays, even if it weighs more than `most` alone."""
+        """Returns the values that were evicted. The new entry stays, even if it weighs more than `limit` alone."""
         self.discard(key)
         self._entries[key] = (value, weight)
         self.weight += weight
         evicted = []
-        while self.weight > self._most and len(self._entries) > 1:
+        while self.weight > self._limit and len(self._entries) > 1:
             _, (dropped, freed) = self._entries.popitem(last=False)
             self.weight -= freed
             evicted.append(dropped)

@@ -33,13 +33,13 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         name: str,
         prune: Callable[[Database, datetime, int], Awaitable[int]],
         every: float = EVERY_SECONDS,
-        most: int = MAX_BATCH_SIZE,
+        limit: int = MAX_BATCH_SIZE,
     ) -> Step:
         async def run() -> None:
             # A clock that is ahead must not remove what is still valid: every node reads these rows.
             now = min(clock(), await database.fetchval("SELECT clock_timestamp()"))
             for _ in range(MAX_ROUNDS):
-                if await prune(database, now, most) < most:
+                if await prune(database, now, limit) < limit:
                     break
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -51,7 +51,7 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
         step("event pruning", prune_events, every=RARELY_SECONDS),
         step("webhook delivery pruning", prune_deliveries, every=RARELY_SECONDS),
         step("usage count pruning", prune_usage_counts, every=RARELY_SECONDS),
-        step("failed attempt pruning", prune_attempts, most=MAX_ATTEMPTS_BATCH_SIZE),
+        step("failed attempt pruning", prune_attempts, limit=MAX_ATTEMPTS_BATCH_SIZE),
         step("session pruning", prune_sessions),
         step("challenge pruning", prune_challenges),
         step("assertion pruning", prune_assertions),
@@ -61,34 +61,34 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
     ]
 
 
-async def prune_intents(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
-    """Removes at most `most` expired challenges and results over all practices; returns how many."""
-    return await _prune(database, "old intents", "SELECT forget_intents($1, $2, $3) AS n", now, most)
+async def prune_intents(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
+    """Removes at most `limit` expired challenges and results over all practices; returns how many."""
+    return await _prune(database, "old intents", "SELECT forget_intents($1, $2, $3) AS n", now, limit)
 
 
-async def prune_holds(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
-    """Removes at most `most` holds that no longer count over all practices; returns how many."""
-    return await _prune(database, "old holds", "SELECT forget_holds($1, $2, $3) AS n", now - KEEP_HOLDS, most)
+async def prune_holds(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
+    """Removes at most `limit` holds that no longer count over all practices; returns how many."""
+    return await _prune(database, "old holds", "SELECT forget_holds($1, $2, $3) AS n", now - KEEP_HOLDS, limit)
 
 
-async def prune_events(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
-    """Removes at most `most` old events over all practices; returns how many."""
-    return await _prune(database, "old events", "SELECT forget_events($1, $2, $3) AS n", now - KEEP_EVENTS, most)
+async def prune_events(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
+    """Removes at most `limit` old events over all practices; returns how many."""
+    return await _prune(database, "old events", "SELECT forget_events($1, $2, $3) AS n", now - KEEP_EVENTS, limit)
 
 
-async def prune_deliveries(database: Database, now: datetime, most: int = MAX_BATCH_SIZE) -> int:
-    """Removes at most `most` ended webhook deliveries over all practices; returns how many."""
+async def prune_deliveries(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
+    """Removes at most `limit` ended webhook deliveries over all practices; returns how many."""
     sql = "SELECT forget_webhook_deliveries($1, $2, $3) AS n"
-    return await _prune(database, "ended deliveries", sql, now - KEEP_DELIVERIES, most)
+    return await _prune(database, "ended deliveries", sql, now - KEEP_DELIVERIES, limit)
 
 
-async def _prune(database: Database, work: Work, sql: str, before: datetime, most: int) -> int:
+async def _prune(database: Database, work: Work, sql: str, before: datetime, limit: int) -> int:
     removed = 0
 
     async def prune(practice_id: int) -> None:
         nonlocal removed
-        if removed < most:
-            row = await database.write(sql, practice_id, before, most - removed)
+        if removed < limit:
+            row = await database.write(sql, practice_id, before, limit - removed)
             assert row is not None
             removed += row["n"]
 

@@ -41,8 +41,8 @@ def _rule(holds: Callable[[Any], bool], says: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _between(least: int, most: int) -> AfterValidator:
-    return _rule(lambda number: least <= number <= most, f"must be between {least} and {most}")
+def _between(minimum: int, maximum: int) -> AfterValidator:
+    return _rule(lambda number: minimum <= number <= maximum, f"must be between {minimum} and {maximum}")
 
 
 def _starts_with(*schemes: str) -> AfterValidator:

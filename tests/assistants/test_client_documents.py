@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.access.assistants.applications import Applications, DocumentUnavailable
 from frontdesk.outbound.checked_http import CheckedHttp
-from frontdesk.outbound.client_documents import LARGEST, ClientDocuments
+from frontdesk.outbound.client_documents import MAX_DOCUMENT_BYTES, ClientDocuments
 from tests.assistants.connecting import REDIRECT, Assistant, answer_of, consent_page, decide
 from tests.console.signing_in import signed_in
 from tests.doors.mcp_speech import call
@@ -110,7 +110,7 @@ async def test_a_client_id_that_is_no_address_of_a_document_is_not_fetched(world
         {"status_code": 201},
         {"status_code": 404},
         {"status_code": 500},
-        {"content": b"{" + b" " * LARGEST + b"}"},
+        {"content": b"{" + b" " * MAX_DOCUMENT_BYTES + b"}"},
         {"content": b"<html>"},
         {"content": b"[]"},
         # Compressed twice, a few kilobytes would expand to gigabytes.

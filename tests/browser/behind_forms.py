@@ -38,7 +38,7 @@ def _appointment_beside_the_calendar(window: Window, place: Office) -> None:
 
 
 def _provider_away(window: Window, place: Office) -> None:
-    slot = place.agent.slots(most=1, weeks_ahead=4)[0]  # a day that no other test uses
+    slot = place.agent.slots(limit=1, weeks_ahead=4)[0]  # a day that no other test uses
     place.agent.book(place.agent.patient("Reassigned"), slot)
     page = window.go(f"/away?provider={CHEN}&date={slot.day}")
     page.get_by_role("button", name="Block the time and propose new times").click()

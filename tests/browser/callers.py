@@ -59,7 +59,7 @@ class Agent:
         }
         return f"/connect?{urlencode(asked)}"
 
-    def slots(self, most: int = 40, weeks_ahead: int = 0) -> list[Slot]:
+    def slots(self, limit: int = 40, weeks_ahead: int = 0) -> list[Slot]:
         """None of today: it could come too close before a test has booked it."""
         found = self.api.find_first_available(
             visit_type_id=FIRST_VISIT,
@@ -67,7 +67,7 @@ class Agent:
             provider_id=CHEN,
             location_id=DOWNTOWN,
             from_=self._today + timedelta(days=1, weeks=weeks_ahead),
-            limit=most,
+            limit=limit,
         )
         return [Slot(item.id, item.start) for item in found]
 

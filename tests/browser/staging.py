@@ -36,7 +36,7 @@ def stage(place: Office) -> str:
     chance = Random("pictures")
     clients = [_client(place, name, grant) for name, grant in (("Voice agent", "agent"), ("Website", "integration"))]
     names = [name.split() for name in PATIENTS.replace("\n", " ").split(",")]
-    day = place.agent.slots(most=1)[0].day
+    day = place.agent.slots(limit=1)[0].day
     with contextlib.ExitStack() as opened:
         apis = [opened.enter_context(client.client(place.desk.url)) for client in clients]
         for number, (first, last) in enumerate(names):

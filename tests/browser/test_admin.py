@@ -110,7 +110,7 @@ def test_a_client_is_added_by_keyboard(window: Open) -> None:
 
 def test_usage_shows_requests_and_errors_of_a_client(place: Office, window: Open) -> None:
     agent = place.agent
-    agent.slots(most=1)
+    agent.slots(limit=1)
     page = window("admin").go("/usage")
     expect_in_time(row(page, "find_first_available").first)
     requests = page.get_by_role("figure", name="Requests over time")

@@ -17,9 +17,9 @@ MORE_THAN_AT_ONCE = AT_ONCE + 1
 
 def booked_day(place: Office, weeks_ahead: int, last_names: list[str]) -> str:
     """A day of a provider with these patients, so far ahead that no other test uses it."""
-    day = place.agent.slots(most=1, weeks_ahead=weeks_ahead)[0].day
+    day = place.agent.slots(limit=1, weeks_ahead=weeks_ahead)[0].day
     for last_name in last_names:
-        slot = place.agent.slots(most=1, weeks_ahead=weeks_ahead)[0]
+        slot = place.agent.slots(limit=1, weeks_ahead=weeks_ahead)[0]
         assert slot.day == day, "the day is full"
         place.agent.book(place.agent.patient(last_name), slot)
     return day

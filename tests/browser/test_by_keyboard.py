@@ -15,7 +15,7 @@ Open = Callable[..., Window]
 
 
 def test_time_is_blocked_and_opened_again_by_keyboard(place: Office, window: Open) -> None:
-    day = place.agent.slots(most=50)[-1].day
+    day = place.agent.slots(limit=50)[-1].day
     year, month, date = day.split("-")
     page = window("staff").go("/blocks")
     choose(page, page.get_by_label("Who"), "Dr. Robert Chen")
@@ -55,7 +55,7 @@ def test_the_day_sheet_is_reached_by_keyboard(window: Open) -> None:
 
 
 def test_usage_is_read_by_keyboard(place: Office, window: Open) -> None:
-    place.agent.slots(most=1)
+    place.agent.slots(limit=1)
     page = window("admin").go("/usage")
     expect_in_time(row(page, "find_first_available").first)
     requests = page.get_by_role("figure", name="Requests over time")

@@ -31,7 +31,7 @@ def entry(name: str) -> str:
 
 def test_a_day_at_the_desk_in_firefox(place: Office, window: Firefox) -> None:
     agent, url = place.agent, f"{place.desk.url}/console"
-    starts = {slot.start: slot for slot in agent.slots(most=50)}
+    starts = {slot.start: slot for slot in agent.slots(limit=50)}
     slot = next(each for start, each in starts.items() if start + timedelta(minutes=30) in starts)
     agent.book(agent.patient("Vixen"), slot)
     agent.patient("Reynard")

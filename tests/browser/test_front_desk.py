@@ -230,7 +230,7 @@ def test_a_booking_is_made_by_keyboard(window: Open, agent: Agent) -> None:
 
 
 def test_time_is_blocked_and_opened_again(window: Open, agent: Agent) -> None:
-    slot = agent.slots(most=50)[-1]
+    slot = agent.slots(limit=50)[-1]
     opened = window("staff")
     page = opened.go("/blocks")
     page.get_by_label("Who").select_option(label="Dr. Robert Chen")

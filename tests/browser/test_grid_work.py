@@ -36,7 +36,7 @@ def chosen(page: Page) -> Locator:
 def free_times(agent: Agent) -> list[Slot]:
     """Of the day with the most of them among the next ones."""
     by_day: dict[str, list[Slot]] = {}
-    for slot in agent.slots(most=50):
+    for slot in agent.slots(limit=50):
         by_day.setdefault(slot.day, []).append(slot)
     return max(by_day.values(), key=len)
 

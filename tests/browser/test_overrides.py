@@ -85,7 +85,7 @@ def test_an_override_is_of_the_fields_that_were_refused_and_midnight_of_the_next
 
 
 def test_a_closed_time_says_why_when_it_is_pressed(place: Office, window: Callable[..., Window]) -> None:
-    later = place.agent.slots(most=50)[-1]  # more than a day has: nobody has walked in then
+    later = place.agent.slots(limit=50)[-1]  # more than a day has: nobody has walked in then
     page = calendar(window("staff"), later, provider=str(CHEN))
     page.wait_for_load_state()
     page.locator(f'.cal-body[data-provider="{CHEN}"] .shade-closed').last.click()

@@ -18,7 +18,7 @@ def born(page: Page, day: str) -> None:
 
 
 def test_a_patient_confirms_and_cancels_on_a_phone(place: Office) -> None:
-    booked = place.agent.book(place.agent.patient("Linked"), place.agent.slots(most=1, weeks_ahead=3)[0])
+    booked = place.agent.book(place.agent.patient("Linked"), place.agent.slots(limit=1, weeks_ahead=3)[0])
     desk, phone = open_with_axe(place, "staff"), open_with_axe(place, None)
     at_desk, page = desk.go(f"/appointments/{booked}"), phone.page
     at_desk.get_by_text("Patient's link", exact=True).click()
@@ -63,7 +63,7 @@ def test_a_patient_confirms_and_cancels_on_a_phone(place: Office) -> None:
 
 
 def test_a_link_is_made_and_used_by_keyboard(place: Office, window: Callable[..., Window]) -> None:
-    booked = place.agent.book(place.agent.patient("Keyed"), place.agent.slots(most=1, weeks_ahead=3)[0])
+    booked = place.agent.book(place.agent.patient("Keyed"), place.agent.slots(limit=1, weeks_ahead=3)[0])
     at_desk = window("staff").go(f"/appointments/{booked}")
     press(at_desk, at_desk.get_by_text("Patient's link", exact=True))
     press(at_desk, at_desk.get_by_role("button", name="Make a link"))

@@ -253,7 +253,9 @@ async def test_a_trail_of_many_batches_is_read_whole(database: Database, monkeyp
         await database.write("SELECT append_audit($1, $2, 'a', 'o', 'ok', $3, 'r')", practice, NOW, subjects)
     report = await verify.verify_chain(database, practice, NOW)
     assert (report.sequence, report.violations) == (13, ())
-    (rare,) = (await reading.find_records(database, practice, reading.AuditFilter(subject="pat_rare"), most=50)).records
+    (rare,) = (
+        await reading.find_records(database, practice, reading.AuditFilter(subject="pat_rare"), limit=50)
+    ).records
     assert rare["sequence"] == 2
-    found = (await reading.find_records(database, practice, reading.AuditFilter(), most=50)).records
+    found = (await reading.find_records(database, practice, reading.AuditFilter(), limit=50)).records
     assert [row["sequence"] for row in found] == list(range(13, 0, -1))

@@ -235,7 +235,7 @@ async def test_a_search_that_ends_in_the_past_does_not_read_what_is_older(
     await append(world, 10)
     before = world.database.statements
     wanted = AuditFilter(since=world.clock.now - timedelta(hours=12))
-    found = await reading.find_records(world.database, await practice_id(world), wanted, most=50)
+    found = await reading.find_records(world.database, await practice_id(world), wanted, limit=50)
     assert len(found.records) == 10
     assert found.before is None
     assert world.database.statements - before < 12

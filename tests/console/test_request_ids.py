@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from frontdesk.access.staff.sessions import LONGEST
+from frontdesk.access.staff.sessions import SESSION_LIFETIME
 from frontdesk.console.guard import Page
 from frontdesk.console.practice_forms.editor import Editor
 from frontdesk.console.routes import pages
@@ -84,7 +84,7 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
     if "{number}" in page.path:
         ids["number"] = owner.encode().hex()[:8]
         insert = "INSERT INTO staff_session VALUES ($1, $2, 'link', 'A browser', $3, $3, $4)"
-        await world.database.write(insert, owner.encode(), owner, now, now + LONGEST)
+        await world.database.write(insert, owner.encode(), owner, now, now + SESSION_LIFETIME)
     if page.path.startswith("/assistants/"):
         assistant = await connected(world, await signed_in(world))
         select = "SELECT client_id FROM client WHERE application_id = $1"

@@ -118,16 +118,16 @@ def check_fits(chart: Chart) -> None:
     assert right <= WIDTH
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 3, 7, 10, 11, 99, 100, 101, 999, 12_345, 10**9])
-def test_a_chart_holds_its_highest_column_under_a_round_even_number(most: int) -> None:
+@pytest.mark.parametrize("maximum", [0, 1, 2, 3, 7, 10, 11, 99, 100, 101, 999, 12_345, 10**9])
+def test_a_chart_holds_its_highest_column_under_a_round_even_number(maximum: int) -> None:
     chart = requests_chart(
-        counted({"succeeded": most}, {"succeeded": most // 2, "failed": most // 3}), ZONE, TimeFormats()
+        counted({"succeeded": maximum}, {"succeeded": maximum // 2, "failed": maximum // 3}), ZONE, TimeFormats()
     )
     check_fits(chart)
-    assert chart.top >= max(2, most)
+    assert chart.top >= max(2, maximum)
     assert chart.top % 2 == 0
-    assert chart.top <= max(2, most * 2)
-    assert chart.is_empty == (most == 0)
+    assert chart.top <= max(2, maximum * 2)
+    assert chart.is_empty == (maximum == 0)
 
 
 def test_errors_beyond_the_most_frequent_are_shown_together() -> None:

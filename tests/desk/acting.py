@@ -1,7 +1,7 @@
 """Staff who act, without a browser."""
 
 from frontdesk.access.staff.members import Role, StaffRecord, add_staff
-from frontdesk.access.staff.sessions import LONGEST, StaffSession
+from frontdesk.access.staff.sessions import SESSION_LIFETIME, StaffSession
 from frontdesk.audit.trail import AuditContext
 from frontdesk.desk.context import ActionContext
 from tests.support.world import Clock, World
@@ -36,7 +36,7 @@ async def action_context(
         means="link",
         created_at=now,
         last_seen_at=now,
-        expires_at=now + LONGEST,
+        expires_at=now + SESSION_LIFETIME,
         locked_at=None,
         lock_after_minutes=None,
     )

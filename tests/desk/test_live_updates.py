@@ -33,7 +33,7 @@ async def test_a_change_soon_after_another_waits_for_the_pause(pause: float, mon
 
 
 def test_the_streams_of_a_process_are_bounded() -> None:
-    live = LiveCalendars(most=2)
+    live = LiveCalendars(limit=2)
     with (
         live.listening(1, "a", "x"),
         live.listening(1, "a", "y"),

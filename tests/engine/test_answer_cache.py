@@ -353,13 +353,13 @@ async def test_a_simulated_refusal_is_neither_cached_nor_hidden_by_a_cached_answ
 
 
 async def test_the_cache_is_bounded_and_keeps_what_was_used_last(world: World) -> None:
-    answers, most = world.service.engine.answers, 300_000
-    answers._entries = BoundedCache(most)
+    answers, limit = world.service.engine.answers, 300_000
+    answers._entries = BoundedCache(limit)
     agent = await world.client()
     for number in range(1, 150):
         await agent.get("/api/providers")
         await agent.get(SEARCH.replace("limit=200", f"limit={number}"))
-        assert sum(len(entry.answer.content) for entry in entries(world).values()) < answers._entries.weight <= most
+        assert sum(len(entry.answer.content) for entry in entries(world).values()) < answers._entries.weight <= limit
     assert 5 < len(entries(world)) < 100
     assert any(key[1] == "/api/providers" for key in entries(world))
 

@@ -81,7 +81,7 @@ async def test_expired_challenges_go_and_results_stay_for_a_day(world: World) ->
 async def test_a_run_removes_at_most_so_many(world: World) -> None:
     await _challenges(world, 6)
     world.clock.advance(minutes=11)
-    assert await prune_intents(world.database, world.clock.now, most=2) == 2
+    assert await prune_intents(world.database, world.clock.now, limit=2) == 2
     assert await _left(world) == 4
 
 

@@ -84,7 +84,7 @@ class Door:
     seen: list[Request] = field(default_factory=list)
     stuck: asyncio.Event = field(default_factory=asyncio.Event)
     under_way: int = 0
-    most_under_way: int = 0
+    max_under_way: int = 0
     _late: set["asyncio.Task[None]"] = field(default_factory=set)
     _open: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
 
@@ -113,7 +113,7 @@ class Door:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (request := await _read(reader)) is not None:
             self.under_way += 1
-            self.most_under_way = max(self.most_under_way, self.under_way)
+            self.max_under_way = max(self.max_under_way, self.under_way)
             try:
                 if not await self._serve(request, writer):
                     break

@@ -144,12 +144,12 @@ async def test_at_most_so_many_requests_are_under_way(database: Database, tmp_pa
     async with fhir_world(database, tmp_path, upstream.door, maxConcurrent=3) as world:
         agent = await world.client()
         await slots(agent)
-        upstream.door.most_under_way = 0
+        upstream.door.max_under_way = 0
         upstream.door.rewrite = all_of_them = Gathering(3)
         answers = await asyncio.gather(*(search(agent) for _ in range(12)))
         assert set(answers) == {200}
         assert all_of_them.met, "and that many are"
-        assert upstream.door.most_under_way == 3
+        assert upstream.door.max_under_way == 3
 
 
 async def test_the_reconciler_settles_by_itself(fhir: World, upstream: Upstream) -> None:

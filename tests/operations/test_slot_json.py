@@ -22,7 +22,7 @@ def items(memory: SlotJson, ids: SlotIds, starts: list[int], zone: str = NEW_YOR
 
 
 def test_remembered_slots_equal_those_made_anew() -> None:
-    chosen, memory = random.Random(7), SlotJson(most_slots=300)
+    chosen, memory = random.Random(7), SlotJson(max_slots=300)
     one, other = SlotIds(bytes(32)), SlotIds(bytes([1] * 32))
     for _ in range(200):
         first = FIRST + 15 * chosen.randrange(400)

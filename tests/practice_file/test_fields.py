@@ -117,7 +117,7 @@ def test_bad_time_zones(zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "text", "path"),
+    ("minimum", "maximum", "text", "path"),
     [
         (
             0,
@@ -150,12 +150,12 @@ def test_bad_time_zones(zone: str) -> None:
         ),
     ],
 )
-def test_numbers_have_limits(least: int, most: int, text: str, path: str) -> None:
-    parse(text % least)
-    parse(text % most)
-    message = f"must be from {least} to {most}"
-    assert errors(text % (least - 1)) == [(path, message)]
-    assert errors(text % (most + 1)) == [(path, message)]
+def test_numbers_have_limits(minimum: int, maximum: int, text: str, path: str) -> None:
+    parse(text % minimum)
+    parse(text % maximum)
+    message = f"must be from {minimum} to {maximum}"
+    assert errors(text % (minimum - 1)) == [(path, message)]
+    assert errors(text % (maximum + 1)) == [(path, message)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ async def _practices(database: Database, count: int) -> list[int]:
 
 async def test_directories_of_many_practices_take_bounded_memory_and_stay_right(database: Database) -> None:
     practices = await _practices(database, 5)
-    cache = DirectoryCache(database, most_providers=10)
+    cache = DirectoryCache(database, max_providers=10)
     for _ in range(2):
         for number, practice_id in enumerate(practices):
             assert (await cache.at(practice_id, 1)).directory.practice.slug == f"p-{number}"
@@ -27,7 +27,7 @@ async def test_directories_of_many_practices_take_bounded_memory_and_stay_right(
 
 async def test_a_directory_larger_than_the_room_there_is_is_kept_alone(database: Database) -> None:
     [practice_id] = await _practices(database, 1)
-    cache = DirectoryCache(database, most_providers=1)
+    cache = DirectoryCache(database, max_providers=1)
     first = await cache.at(practice_id, 1)
     assert await cache.at(practice_id, 1) is first
 

@@ -41,7 +41,7 @@ class Desk:
 
     async def open_starts(self, service: tuple[int, int] = FOLLOW_UP, **wanted: Any) -> list[int]:
         found = await (await self.system()).calendar.find_slots(
-            query(service, **wanted), self.now, most=200, after=None
+            query(service, **wanted), self.now, limit=200, after=None
         )
         return [start for slots in found.by_provider for start in slots.starts]
 

@@ -139,8 +139,8 @@ class NearlyFull:
         caller = Caller("client", self.practice_id, "full", frozenset(), "agent", version)
         return await self.world.service.engine.systems(caller)
 
-    async def found(self, query: SlotQuery, most: int, after: Any = None) -> list[tuple[int, int, int]]:
-        found = await (await self.system()).calendar.find_slots(query, self.world.clock.now, most=most, after=after)
+    async def found(self, query: SlotQuery, limit: int, after: Any = None) -> list[tuple[int, int, int]]:
+        found = await (await self.system()).calendar.find_slots(query, self.world.clock.now, limit=limit, after=after)
         return [(start, each.provider_id, each.location_id) for each in found.by_provider for start in each.starts]
 
     async def _taken(self, connection: Any, provider_id: int) -> list[Any]:
@@ -158,8 +158,8 @@ class NearlyFull:
                 None,
             )
             everything = await self.exhaustive(query)
-            for most in (1, 5, 50):
-                assert await self.found(query, most) == everything[:most], (query, most)
+            for limit in (1, 5, 50):
+                assert await self.found(query, limit) == everything[:limit], (query, limit)
             if len(everything) > 4:
                 assert await self.found(query, 3, everything[1]) == everything[2:5], "after a position"
 

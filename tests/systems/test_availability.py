@@ -43,19 +43,19 @@ async def test_a_procedure_takes_as_long_as_it_takes(desk: Desk) -> None:
 async def test_search_goes_on_after_a_position(desk: Desk) -> None:
     system = await desk.system()
     starts = await desk.open_starts()
-    found = await system.calendar.find_slots(query(), desk.now, most=3, after=(starts[4], 10, 1))
+    found = await system.calendar.find_slots(query(), desk.now, limit=3, after=(starts[4], 10, 1))
     assert [start for slots in found.by_provider for start in slots.starts] == starts[5:8]
 
 
 async def test_search_over_everybody_is_ordered_by_start_provider_and_location(desk: Desk) -> None:
     system = await desk.system()
     asked = query(FLU_SHOT, provider_id=None, location_id=None, first=None, last=None)
-    found = await system.calendar.find_slots(asked, desk.now, most=50, after=None)
+    found = await system.calendar.find_slots(asked, desk.now, limit=50, after=None)
     positions = [(start, each.provider_id, each.location_id) for each in found.by_provider for start in each.starts]
     assert positions == sorted(positions)
     assert len(positions) == 50
     assert positions[:2] == [(NINE, 10, 1), (NINE, 11, 1)]
-    again = await system.calendar.find_slots(asked, desk.now, most=200, after=positions[-1])
+    again = await system.calendar.find_slots(asked, desk.now, limit=200, after=positions[-1])
     assert all(
         (start, each.provider_id, each.location_id) > positions[-1]
         for each in again.by_provider

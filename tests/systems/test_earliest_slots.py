@@ -28,7 +28,7 @@ async def test_what_is_remembered_of_calendars_stays_bounded_and_right(world: Wo
     practice = NearlyFull(world, 99)
     await practice.imported()
     await practice.filled(0.9)
-    world.service.native.calendars = small = CalendarCache(most_bytes=5000)
+    world.service.native.calendars = small = CalendarCache(max_bytes=5000)
     await practice.check()
     assert small._cached.weight == sum(calendar.size for calendar in small._cached.values())
     assert small._cached.weight <= 5000

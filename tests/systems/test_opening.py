@@ -59,7 +59,7 @@ def test_a_change_of_the_practice_s_own_rules_changes_all_times() -> None:
 
 
 def test_offers_of_many_practices_take_bounded_memory() -> None:
-    opening = OpeningTimesCache(most_offers=9)
+    opening = OpeningTimesCache(max_offers=9)
     for practice_id in range(1, 8):
         offers = opening.offers(practice_id, StoredDirectory(1, DIRECTORY), ANYWHERE).each
         assert [len(each.times) for each in offers] == [2, 2]

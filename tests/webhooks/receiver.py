@@ -40,7 +40,7 @@ class Receiver:
     attempts: list[Message] = field(default_factory=list)  # everything that came in
     received: list[Message] = field(default_factory=list)  # what was answered with success
     at_once: int = 0
-    most_at_once: int = 0
+    max_concurrent: int = 0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
@@ -51,7 +51,7 @@ class Receiver:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.max_concurrent = max(self.max_concurrent, self.at_once)
         try:
             message = await _read(reader)
             self.attempts.append(message)

@@ -200,7 +200,7 @@ async def test_nodes_that_look_at_the_same_moment_take_each_delivery_once(desk: 
         await asyncio.gather(*(task for tasks in started for task in tasks))
     assert len(receiver.received) == 12
     assert set(receiver.ids()) == wanted
-    assert receiver.most_at_once <= 4
+    assert receiver.max_concurrent <= 4
 
 
 async def test_a_node_ends_also_when_a_delivery_ends_at_the_same_moment(desk: Desk) -> None:

@@ -15,8 +15,8 @@ async def kept(desk: Desk) -> list[str]:
     return [f"evt_{row['event_id']}" for row in await desk.rows("SELECT event_id FROM outbox ORDER BY event_id")]
 
 
-async def forget(desk: Desk, most: int = 1000) -> int:
-    return await prune_events(desk.database, desk.clock.now, most)
+async def forget(desk: Desk, limit: int = 1000) -> int:
+    return await prune_events(desk.database, desk.clock.now, limit)
 
 
 async def test_events_that_nobody_listens_to_go_after_thirty_days(desk: Desk) -> None:
@@ -74,9 +74,9 @@ async def test_a_run_removes_at_most_so_many_over_all_practices(desk: Desk) -> N
         await desk.happen(f"apt_{number}")
         await other.happen(f"apt_{number}")
     desk.clock.advance(days=31)
-    assert await forget(desk, most=4) == 4
+    assert await forget(desk, limit=4) == 4
     assert len(await kept(desk)) + len(await kept(other)) == 2
-    assert await forget(desk, most=4) == 2
+    assert await forget(desk, limit=4) == 2
 
 
 async def test_an_endpoint_added_to_an_emptied_outbox_hears_of_what_happens_next(

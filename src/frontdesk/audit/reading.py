@@ -79,7 +79,7 @@ async def find_records(
     database: Database,
     practice_id: int,
     wanted: AuditFilter,
-    most: int,
+    limit: int,
     before: int = AFTER_ALL,
     batches: int | None = None,
 ) -> AuditPage:
@@ -91,9 +91,9 @@ async def find_records(
         async with database.transaction(practice_id) as connection:
             oldest = await connection.fetchrow(_BATCH_BOUND, practice_id, before, BATCH - 1)
             first = 0 if oldest is None else oldest["record_id"]
-            limit = most - len(found)
-            found += await connection.fetch(_FOUND, practice_id, before, first, *astuple(wanted), limit)
-        if len(found) >= most:
+            remaining = limit - len(found)
+            found += await connection.fetch(_FOUND, practice_id, before, first, *astuple(wanted), remaining)
+        if len(found) >= limit:
             return AuditPage(found, found[-1]["record_id"])
         if oldest is None or (wanted.since is not None and oldest["at"] < wanted.since - _OUT_OF_ORDER):
             return AuditPage(found, None)

@@ -64,9 +64,9 @@ def upstream_writes(measured: "Measured") -> Finding:
 async def sessions(database: "Database") -> Finding:
     from frontdesk.store.sizes import count_sessions
 
-    used, most = await count_sessions(database)
-    told = f"{used} of {most} used"
-    return ("warning", f"{told}: raise max_connections") if used > _MAX_USED_SHARE * most else ("ok", told)
+    used, limit = await count_sessions(database)
+    told = f"{used} of {limit} used"
+    return ("warning", f"{told}: raise max_connections") if used > _MAX_USED_SHARE * limit else ("ok", told)
 
 
 def metrics(settings: "Settings") -> Finding:

@@ -6,12 +6,12 @@ from pathlib import Path
 from frontdesk.cli.output import BadInput
 
 
-def read_input(name: str, most_bytes: int) -> bytes:
+def read_input(name: str, max_bytes: int) -> bytes:
     """The beginning of a file, read with the rights of the caller; `-` is standard input."""
     try:
         if name == "-":
-            return sys.stdin.buffer.read(most_bytes)
+            return sys.stdin.buffer.read(max_bytes)
         with Path(name).open("rb") as file:
-            return file.read(most_bytes)
+            return file.read(max_bytes)
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from None

@@ -145,12 +145,12 @@ def _stacked(series: Sequence[Series], row: Sequence[int], top: int) -> list[Par
     return parts
 
 
-def _ceiling(most: int) -> int:
+def _ceiling(maximum: int) -> int:
     """A round, even upper bound; half of it labels the middle line."""
-    if most <= 2:
+    if maximum <= 2:
         return 2
-    magnitude: int = 10 ** floor(log10(most))
-    rounded = next(step * magnitude for step in (1, 2, 4, 6, 8, 10) if step * magnitude >= most)
+    magnitude: int = 10 ** floor(log10(maximum))
+    rounded = next(step * magnitude for step in (1, 2, 4, 6, 8, 10) if step * magnitude >= maximum)
     return max(2, rounded)
 
 

@@ -38,14 +38,12 @@ class Form:
 NOTHING_SENT = Form()
 
 
-async def read_form(request: Request, largest: int) -> Form:
+async def read_form(request: Request, limit: int) -> Form:
     try:
-        body = await read_body(request_of(request.scope), request.receive, largest)
+        body = await read_body(request_of(request.scope), request.receive, limit)
     except Problem as problem:
         if problem.code == "payload_too_large":
-            raise Problem(
-                "payload_too_large", _("The form is larger than %(size)s KiB.", size=largest // 1024)
-            ) from None
+            raise Problem("payload_too_large", _("The form is larger than %(size)s KiB.", size=limit // 1024)) from None
         raise
     content_type = request.headers.get("content-type", "")
     try:

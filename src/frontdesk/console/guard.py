@@ -80,7 +80,7 @@ class Page:
     path: str  # below /console
     handler: "Callable[[ConsoleRequest], Awaitable[Response]]"
     role: Role = "staff"  # the lowest that may open it
-    largest_body: int = MAX_BODY_BYTES
+    max_body_bytes: int = MAX_BODY_BYTES
     counts_as_use: bool = True  # False where a script asks by itself: a page left open does not keep a session alive
 
 
@@ -253,7 +253,7 @@ def _endpoint(page: Page, console: Console, feature: Feature | None) -> Endpoint
         _check_role(attempt.request)
         if request.method == "POST":
             check_same_origin(request, console.settings)
-            form = await read_form(request, page.largest_body)
+            form = await read_form(request, page.max_body_bytes)
             # The form may have taken its time, and the session may have ended, been locked or lost its role meanwhile.
             session = await console.staff_sessions.find(token, in_use=False)
             if session is None:

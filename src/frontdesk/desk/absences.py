@@ -35,7 +35,7 @@ from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
 from frontdesk.texts import N_
 
-LONGEST = timedelta(days=31)
+MAX_LENGTH = timedelta(days=31)
 AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
 _MAX_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
@@ -60,8 +60,8 @@ class Absences:
         """Blocks the time first, so that nothing new is booked into it. Returns the id of the absence."""
         if block.provider_id is None or not isinstance(block.starts, datetime) or not isinstance(block.ends, datetime):
             raise Problem("not_found", "There is no such provider.")
-        if block.ends - block.starts > LONGEST:
-            raise invalid([FieldError("to", "maxWindow", f"to must be at most {LONGEST.days} days after from")])
+        if block.ends - block.starts > MAX_LENGTH:
+            raise invalid([FieldError("to", "maxWindow", f"to must be at most {MAX_LENGTH.days} days after from")])
         system = await self._system(context)
         covering = await self.store.covering(context, block.provider_id, block.starts, block.ends)
         if Capability.BLOCK_TIME in system.capabilities:  # inside another absence that one's time: undoing it opens all

@@ -24,7 +24,7 @@ from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 from frontdesk.texts import N_
 
-LONGEST = timedelta(days=366)
+MAX_BLOCK_LENGTH = timedelta(days=366)
 _MAX_LISTED = 50
 NOT_HERE = N_("Time is blocked in the practice's own system.")
 
@@ -181,7 +181,7 @@ def read_block(kind: str, place: int, starts: str, ends: str, reason: str = "", 
             block, length = Block(place, None, off.starts, off.ends, off.reason), off.ends - off.starts
     except ValidationError as error:
         raise _refused(error) from None
-    if now is not None and length > LONGEST:
+    if now is not None and length > MAX_BLOCK_LENGTH:
         raise invalid([FieldError("to", "maxWindow", "to must be at most a year after from")])
     if now is not None and _day(block.ends) < (now - timedelta(days=1)).date():
         raise invalid([FieldError("to", "order", "to must not be in the past")])

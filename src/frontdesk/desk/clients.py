@@ -143,16 +143,16 @@ class Clients:
 
 def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None:
     """Raises a Problem with every field that breaks a rule. The client may keep the limits that it has."""
-    most_per_minute = max(_MAX_PER_MINUTE, held.per_minute if held else 0)
-    most_quota = max(_MAX_QUOTA, held.quota if held else 0)
+    max_per_minute = max(_MAX_PER_MINUTE, held.per_minute if held else 0)
+    max_quota = max(_MAX_QUOTA, held.quota if held else 0)
     rules: tuple[Callable[[], object], ...] = (
         lambda: checked_name(fields.name),
         lambda: checked_grant(fields.grant),
         lambda: checked_scopes(fields.scopes),
         lambda: check_limits(fields.per_minute, None),
         lambda: check_limits(None, fields.quota),
-        lambda: _check_allowed("per_minute", fields.per_minute, most_per_minute),
-        lambda: _check_allowed("quota", fields.quota, most_quota),
+        lambda: _check_allowed("per_minute", fields.per_minute, max_per_minute),
+        lambda: _check_allowed("quota", fields.quota, max_quota),
         *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
     )
     errors = []
@@ -165,6 +165,6 @@ def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None
         raise invalid(errors)
 
 
-def _check_allowed(field: str, value: int, most: int) -> None:
-    if value > most:
-        raise ClientError(f"Only the operator can set more than {most}, with frontdesk client set-limits.", field)
+def _check_allowed(field: str, value: int, maximum: int) -> None:
+    if value > maximum:
+        raise ClientError(f"Only the operator can set more than {maximum}, with frontdesk client set-limits.", field)

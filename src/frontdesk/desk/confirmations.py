@@ -16,7 +16,7 @@ from frontdesk.systems.port import KEEP_RESULTS
 
 State = Literal["pending", "executing", "executed", "expired"]
 STATES: tuple[State, ...] = ("pending", "executing", "executed", "expired")
-MOST = 200
+MAX_SHOWN = 200
 
 # Forms of the console store their own intents, so that they work once; they are not proposals.
 _SELECT = """
@@ -52,10 +52,10 @@ class Confirmations:
     async def recent(
         self, context: ActionContext, *, client_id: str | None = None, state: State | None = None
     ) -> Sequence[Confirmation]:
-        """The newest first, at most `MOST`."""
+        """The newest first, at most `MAX_SHOWN`."""
         context.require("staff")
         async with self.database.transaction(context.practice_id) as connection:
-            rows = await connection.fetch(_SELECT, context.practice_id, client_id, state, context.now, MOST)
+            rows = await connection.fetch(_SELECT, context.practice_id, client_id, state, context.now, MAX_SHOWN)
         named = await actors_of(self.database, context.practice_id, (row["client_id"] for row in rows))
         return [
             Confirmation(

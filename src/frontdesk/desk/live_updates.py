@@ -21,8 +21,8 @@ class TooManyStreams(Exception):  # noqa: N818 - a state of the world
 
 
 class LiveCalendars:
-    def __init__(self, most: int = 1000) -> None:
-        self._most = most
+    def __init__(self, limit: int = 1000) -> None:
+        self._limit = limit
         self._open: Counter[str] = Counter()  # streams by staff member
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._closed = asyncio.Event()
@@ -49,7 +49,7 @@ class LiveCalendars:
     @contextlib.contextmanager
     def listening(self, practice_id: int, practice_slug: str, whose: str) -> Iterator["Listener"]:
         """Listens for changes of the practice while it is entered. Raises TooManyStreams."""
-        if self._closed.is_set() or self.streams >= self._most or self._open[whose] >= _MAX_STREAMS_PER_STAFF:
+        if self._closed.is_set() or self.streams >= self._limit or self._open[whose] >= _MAX_STREAMS_PER_STAFF:
             raise TooManyStreams
         event, keys = asyncio.Event(), (f"{KIND} {practice_id}", f"practice {practice_slug}")
         self._open[whose] += 1

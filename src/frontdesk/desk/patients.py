@@ -116,7 +116,9 @@ class Patients:
         found = [] if numbered is None else [numbered]
         for search in searches:
             if search != PatientSearch():
-                found += [each for each in await searching.search_patients(search, most=SHOWN + 1) if each not in found]
+                found += [
+                    each for each in await searching.search_patients(search, limit=SHOWN + 1) if each not in found
+                ]
         shown = found[:SHOWN]
         await context.record("console.search_patients", *(each.id for each in shown), read=True)
         return PatientHits(shown, len(found) > SHOWN)

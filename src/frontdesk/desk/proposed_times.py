@@ -86,17 +86,17 @@ class ProposedTimes:
             later = [each for each in await self._free(ahead, _MAX_AHEAD, length) if each not in own][:_LATER]
         return [*here, *own, *elsewhere, *later]
 
-    async def _free(self, query: SlotQuery, most: int, length: timedelta) -> list[_Free]:
+    async def _free(self, query: SlotQuery, limit: int, length: timedelta) -> list[_Free]:
         """Open times that are nobody's first choice yet, outside the absence, by start."""
-        known = self._searched.get((query, most))
+        known = self._searched.get((query, limit))
         if known is None:
-            found = await self._system.calendar.find_slots(query, self._now, most=most, after=None)
+            found = await self._system.calendar.find_slots(query, self._now, limit=limit, after=None)
             known = sorted(
                 _Free(start, slots.provider_id, slots.location_id, slots.time_zone)
                 for slots in found.by_provider
                 for start in slots.starts
             )
-            self._searched[query, most] = known
+            self._searched[query, limit] = known
         return [each for each in known if not self._is_promised(each, length) and not self._is_away(each, length)]
 
     def _is_promised(self, free: _Free, length: timedelta) -> bool:

@@ -24,7 +24,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
 from frontdesk.texts import N_
 
-LONGEST = timedelta(days=92)
+MAX_PERIOD = timedelta(days=92)
 OUTCOMES = ("completed", "noShow", "cancelled", "open")
 BOOKERS = ("agent", "integration", "staff", "other")
 LEADS = (N_("Same day"), N_("1–2 days"), N_("3–7 days"), N_("8–28 days"), N_("Over 28 days"))
@@ -125,8 +125,8 @@ class Reports:
 
     async def read(self, context: ActionContext, period: Period) -> Report:
         context.require("admin")
-        if not timedelta(0) <= period.last - period.first < LONGEST:
-            raise invalid([FieldError("to", "maxWindow", f"to must be at most {LONGEST.days} days after from")])
+        if not timedelta(0) <= period.last - period.first < MAX_PERIOD:
+            raise invalid([FieldError("to", "maxWindow", f"to must be at most {MAX_PERIOD.days} days after from")])
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         counts = Capability.OPENING_HOURS in system.capabilities

@@ -67,7 +67,7 @@ class Webhooks:
                 events,
                 context.now,
                 public_only=True,
-                most=MAX_ENDPOINTS,
+                limit=MAX_ENDPOINTS,
                 recorder=recorder_once(context, "console.add_webhook", once),
             )
         except (TargetError, EndpointLimitError) as error:

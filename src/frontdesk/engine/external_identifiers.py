@@ -9,7 +9,7 @@ from frontdesk.domain.text import character_error
 from frontdesk.engine.intents import intent_of_key
 from frontdesk.store.database import Database
 
-LONGEST = 255  # of a system or a value
+MAX_LENGTH = 255  # of a system or a value
 
 
 class Identifier(NamedTuple):
@@ -18,7 +18,7 @@ class Identifier(NamedTuple):
 
     @property
     def can_be_stored(self) -> bool:
-        return all(len(text) <= LONGEST and not character_error(text) for text in self)
+        return all(len(text) <= MAX_LENGTH and not character_error(text) for text in self)
 
 
 class ExternalIdentifiers:

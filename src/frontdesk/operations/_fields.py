@@ -82,10 +82,10 @@ def _above_zero(value: int) -> int:
     return value
 
 
-def between(least: int, most: int) -> Callable[[int], int]:
+def between(minimum: int, maximum: int) -> Callable[[int], int]:
     def check(value: int) -> int:
-        if not least <= value <= most:
-            raise broken("range", f"must be from {least} to {most}")
+        if not minimum <= value <= maximum:
+            raise broken("range", f"must be from {minimum} to {maximum}")
         return value
 
     return check
@@ -141,11 +141,11 @@ def _at_most(length: int) -> Callable[[str], str]:
     return check
 
 
-def _digits_from(least: int) -> Callable[[str], str]:
+def _digits_from(minimum: int) -> Callable[[str], str]:
     def check(value: str) -> str:
         count = len(digits(value))
-        if count < least:
-            raise broken("minDigits", f"must contain at least {least} digits")
+        if count < minimum:
+            raise broken("minDigits", f"must contain at least {minimum} digits")
         if count > MAX_PHONE_DIGITS:
             raise broken("maxLength", f"must contain at most {MAX_PHONE_DIGITS} digits")
         return value
@@ -178,9 +178,9 @@ _NOT_BLANK = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 _PATIENT_NUMBER = "[01]?[0-9]{1,9}|20[0-9]{8}"  # all that an import or a new patient gets, and nothing beyond int32
 
 
-def integer_schema(most: int, description: str) -> WithJsonSchema:
-    """The schema of an integer from 1 to `most`."""
-    limits = {"minimum": 1, "maximum": most}
+def integer_schema(maximum: int, description: str) -> WithJsonSchema:
+    """The schema of an integer from 1 to `maximum`."""
+    limits = {"minimum": 1, "maximum": maximum}
     return WithJsonSchema({"type": "integer", "format": "int32", **limits, "description": description})
 
 
@@ -189,10 +189,10 @@ def _text_schema(**schema: object) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **schema})
 
 
-def _phone_schema(least: int, description: str) -> WithJsonSchema:
+def _phone_schema(minimum: int, description: str) -> WithJsonSchema:
     others = f"[^0-9{_CONTROL}]*"
-    pattern = f"^{others}([0-9]{others}){{{least},{MAX_PHONE_DIGITS}}}$"
-    return _text_schema(minLength=least, maxLength=PHONE_LENGTH, pattern=pattern, description=description)
+    pattern = f"^{others}([0-9]{others}){{{minimum},{MAX_PHONE_DIGITS}}}$"
+    return _text_schema(minLength=minimum, maxLength=PHONE_LENGTH, pattern=pattern, description=description)
 
 
 Id = Annotated[

@@ -15,8 +15,8 @@ _Kind = tuple[SlotIds, int, int, str, int, int, int]
 
 
 class SlotJson:
-    def __init__(self, most_slots: int = MAX_SLOTS) -> None:
-        self._known: BoundedCache[_Kind, dict[int, bytes]] = BoundedCache(most_slots)
+    def __init__(self, max_slots: int = MAX_SLOTS) -> None:
+        self._known: BoundedCache[_Kind, dict[int, bytes]] = BoundedCache(max_slots)
 
     def items(
         self, slot_ids: SlotIds, slots: OpenSlots, visit_type_id: int, procedure: Procedure, starts: Sequence[int]

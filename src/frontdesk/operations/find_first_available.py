@@ -32,7 +32,7 @@ async def run(context: Context, given: Request) -> dict[str, object]:
     booking horizon. Use it for "as soon as possible"; use search_slots when the person has chosen a provider and dates.
     Then call get_slot with the chosen item's id."""
     query = SlotQuery(given.visit_type_id, given.procedure_id, given.provider_id, given.location_id, given.first, None)
-    found = await context.system.calendar.find_slots(query, context.now, most=given.limit, after=None)
+    found = await context.system.calendar.find_slots(query, context.now, limit=given.limit, after=None)
     items, _ = slot_items(context, found, given.limit)
     return page_body(context, [], items, given.limit, None)
 

@@ -57,7 +57,7 @@ async def run(context: Context, given: Request | WideRequest) -> dict[str, objec
     bound += [None if day is None else day.isoformat() for day in (given.first, given.last)]
     after = position(context, bound, given.cursor)
     found = await context.system.calendar.find_slots(
-        query, context.now, most=given.limit + 1, after=None if after is None else (after[0], after[1], after[2])
+        query, context.now, limit=given.limit + 1, after=None if after is None else (after[0], after[1], after[2])
     )
     items, last = slot_items(context, found, given.limit)
     return page_body(context, bound, items, given.limit, last)

@@ -123,14 +123,14 @@ async def _import_httpx() -> None:
         await asyncio.to_thread(import_module, "httpx")
 
 
-async def read_content(answer: "httpx.Response", largest: int) -> bytes:
+async def read_content(answer: "httpx.Response", limit: int) -> bytes:
     """The body of an answer; FetchError if it is larger, or compressed: a few bytes could expand to gigabytes."""
     if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise FetchError("it is compressed")
     content = bytearray()
     async for part in answer.aiter_bytes():
         content += part
-        if len(content) > largest:
+        if len(content) > limit:
             raise FetchError("it is too large")
     return bytes(content)
 

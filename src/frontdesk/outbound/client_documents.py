@@ -13,7 +13,7 @@ from frontdesk.cache import BoundedCache
 from frontdesk.outbound.checked_http import CheckedHttp, FetchError, failure_of, read_content
 from frontdesk.outbound.targets import TargetError
 
-LARGEST = 5 * 1024
+MAX_DOCUMENT_BYTES = 5 * 1024
 _SECONDS = 5.0
 _AT_ONCE = 4
 _CACHED = 1000
@@ -56,7 +56,7 @@ class ClientDocuments:
         async with contextlib.aclosing(answer):
             if answer.status_code != 200:
                 raise FetchError("the answer is a redirect" if answer.is_redirect else "the answer is not 200")
-            return await read_content(answer, LARGEST), answer.headers.get("cache-control", "")
+            return await read_content(answer, MAX_DOCUMENT_BYTES), answer.headers.get("cache-control", "")
 
 
 def _reason(error: Exception) -> str:

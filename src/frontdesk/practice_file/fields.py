@@ -55,33 +55,40 @@ def rule(holds: Callable[[Any], object], message: str, **schema: object) -> Rule
     return Rule(check, schema)
 
 
-def form(pattern: str, message: str, most: int | None = None) -> Rule:
-    """Accepts text that the pattern describes as a whole, at most `most` characters long."""
+def form(pattern: str, message: str, maximum: int | None = None) -> Rule:
+    """Accepts text that the pattern describes as a whole, at most `maximum` characters long."""
     compiled = re.compile(pattern)
-    schema = {"pattern": f"^(?:{pattern})$"} | ({} if most is None else {"maxLength": most})
-    return rule(lambda value: (most is None or len(value) <= most) and compiled.fullmatch(value), message, **schema)
+    schema = {"pattern": f"^(?:{pattern})$"} | ({} if maximum is None else {"maxLength": maximum})
+    return rule(
+        lambda value: (maximum is None or len(value) <= maximum) and compiled.fullmatch(value), message, **schema
+    )
 
 
-def within(least: int, most: int) -> Rule:
-    return rule(lambda value: least <= value <= most, f"must be from {least} to {most}", minimum=least, maximum=most)
+def within(minimum: int, maximum: int) -> Rule:
+    return rule(
+        lambda value: minimum <= value <= maximum,
+        f"must be from {minimum} to {maximum}",
+        minimum=minimum,
+        maximum=maximum,
+    )
 
 
-def _has_digits(least: int, most: int) -> Rule:
-    return rule(lambda value: least <= len(digits(value)) <= most, f"must contain {least} to {most} digits")
+def _has_digits(minimum: int, maximum: int) -> Rule:
+    return rule(lambda value: minimum <= len(digits(value)) <= maximum, f"must contain {minimum} to {maximum} digits")
 
 
-def _text(most: int, *, lines: bool = False) -> Rule:
+def _text(maximum: int, *, lines: bool = False) -> Rule:
     def check(value: str) -> str:
         if not value.strip():
             raise broken("must not be blank")
-        if len(value) > most:
-            raise broken(f"must be at most {most} characters long")
+        if len(value) > maximum:
+            raise broken(f"must be at most {maximum} characters long")
         error = character_error(value.replace("\n", " ") if lines else value)
         if error is not None:
             raise broken(error)
         return value
 
-    return Rule(check, {"minLength": 1, "maxLength": most})
+    return Rule(check, {"minLength": 1, "maxLength": maximum})
 
 
 def _unquoted_number(value: object) -> object:

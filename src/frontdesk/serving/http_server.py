@@ -60,10 +60,10 @@ def serve_http(
         server_header=False,
         backlog=_BACKLOG,
     )
-    limit: ConnectionLimit | None = getattr(app, "connection_limit", None)
-    if limit is not None:  # an address must not be able to take all connections of a worker
-        limit.most = min(limit.most, max(1, max_connections // 2))
-    state = WorkerState(max_connections, _refusals(settings), limit)
+    per_address: ConnectionLimit | None = getattr(app, "connection_limit", None)
+    if per_address is not None:  # an address must not be able to take all connections of a worker
+        per_address.limit = min(per_address.limit, max(1, max_connections // 2))
+    state = WorkerState(max_connections, _refusals(settings), per_address)
     _Server(config, settings, state, on_started, beat, certificate).run([bound])
 
 

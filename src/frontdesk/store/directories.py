@@ -28,9 +28,9 @@ class StoredDirectory:
 class DirectoryCache:
     """Caches directories by practice. Concurrent callers share one load."""
 
-    def __init__(self, database: Database, most_providers: int = MAX_PROVIDERS) -> None:
+    def __init__(self, database: Database, max_providers: int = MAX_PROVIDERS) -> None:
         self._database = database
-        self._cached: BoundedCache[int, StoredDirectory] = BoundedCache(most_providers)
+        self._cached: BoundedCache[int, StoredDirectory] = BoundedCache(max_providers)
         self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def at(self, practice_id: int, version: int | None) -> StoredDirectory:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frontdesk.store.database import Database, DatabaseUnavailable, within
 
-MOST = 10_000  # counted per practice and kind
+MAX_COUNTED = 10_000  # counted per practice and kind
 _MEASURE_SECONDS = 2.0
 _EVERY_SECONDS = 5.0
 _SHARE = 20  # measuring takes at most this part of the time
@@ -45,7 +45,7 @@ Measured = Mapping[tuple[str, str], float]  # by name and state
 
 async def measure_queues(database: Database) -> Measured:
     """Measures every queue and state."""
-    rows = await database.fetch(_MEASURE, MOST)
+    rows = await database.fetch(_MEASURE, MAX_COUNTED)
     found = {(row["metric"], row["state"]): row["value"] for row in rows}
     return {(name, state): found.get((name, state), 0.0) for name, queue in QUEUES.items() for state in queue.states}
 

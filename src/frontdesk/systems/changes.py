@@ -54,8 +54,8 @@ class HoldSlot:
     hold_id: str
     booking: Booking
     held_until: datetime
-    most_at_once: int  # holds of the client
-    most_per_hour: int
+    max_holds: int  # holds of the client
+    max_holds_per_hour: int
 
 
 @dataclass(frozen=True, slots=True)

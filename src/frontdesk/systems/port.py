@@ -255,8 +255,10 @@ class Calendar(Protocol):
     def versions(self) -> Versions | None:
         """Versions of what this call has read so far: equal versions mean equal reads. None: the system has none."""
 
-    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
-        """The earliest open slots, at most `most` in all, after a position (start, provider, location)."""
+    async def find_slots(
+        self, query: SlotQuery, now: datetime, *, limit: int, after: SlotPosition | None
+    ) -> FoundSlots:
+        """The earliest open slots, at most `limit` in all, after a position (start, provider, location)."""
         ...
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
@@ -280,7 +282,7 @@ class PatientMatching(Protocol):
 
 
 class PatientSearching(Protocol):
-    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
+    async def search_patients(self, search: PatientSearch, *, limit: int) -> list[Patient]:
         """Finds patients by fragments, in order of last name, first name and number."""
         ...
 

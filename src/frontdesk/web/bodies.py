@@ -10,9 +10,9 @@ from frontdesk.web.responses import BodyNotRead
 MAX_BODY_BYTES = 64 * 1024
 
 
-async def read_body(request: HttpRequest, receive: Receive, largest: int = MAX_BODY_BYTES) -> bytes:
+async def read_body(request: HttpRequest, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:
     content_length = request.headers.get(b"content-length")
-    if content_length is not None and (not content_length.isdigit() or int(content_length[:20]) > largest):
+    if content_length is not None and (not content_length.isdigit() or int(content_length[:20]) > limit):
         raise BodyNotRead("payload_too_large")
     parts, size, more = [], 0, True
     while more:
@@ -22,7 +22,7 @@ async def read_body(request: HttpRequest, receive: Receive, largest: int = MAX_B
         part = message.get("body", b"")
         parts.append(part)
         size += len(part)
-        if size > largest:
+        if size > limit:
             raise BodyNotRead("payload_too_large")
         more = message.get("more_body", False)
     return b"".join(parts)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-LONGEST = 4096
+MAX_INPUT_BYTES = 4096
 _WORDS = (
     b"", b"\0", b"\xff", b"\xed\xa0\x80", b"%00", b"%ff", b"%", b"\r\n", b"\r\n\r\n", b"{", b"}", b"[", b"]", b'"',
     b":", b",", b"=", b"&", b";", b".", b"-1", b"0", b"9" * 20, b"1e999", b"NaN", b"null", b"true", b"0x10",
@@ -24,7 +24,7 @@ def mutated(chance: Random, corpus: Sequence[bytes], words: Sequence[bytes]) -> 
     data = chance.choice(corpus)
     for _ in range(chance.choice((1, 1, 2, 3, 6))):
         data = chance.choice(_MUTATIONS)(chance, data, words if words and chance.random() < 0.5 else corpus)
-    return data[:LONGEST]
+    return data[:MAX_INPUT_BYTES]
 
 
 def _flip(chance: Random, data: bytes, _other: Sequence[bytes]) -> bytes:

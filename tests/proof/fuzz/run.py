@@ -47,17 +47,17 @@ class Fuzzer:
             self._try(seed, traced=True)
         self.corpus = [*self.target.seeds]
 
-    def turn(self, most: int) -> None:
+    def turn(self, limit: int) -> None:
         """Many inputs, for a moment."""
         ends = time.monotonic() + _TURN_SECONDS
-        while most > 0 and time.monotonic() < ends:
-            for _ in range(min(most, 50)):
+        while limit > 0 and time.monotonic() < ends:
+            for _ in range(min(limit, 50)):
                 if self.failures:
                     return
                 data = mutated(self.chance, self.corpus, self.target.words)
                 if self._try(data, traced=self.inputs % _TRACED == 0) and len(self.corpus) < MAX_CORPUS_INPUTS:
                     self.corpus.append(data)
-                most -= 1
+                limit -= 1
 
     def _try(self, data: bytes, *, traced: bool) -> bool:
         """Whether it taught something new: a line that was not reached before, or another answer."""

@@ -43,12 +43,12 @@ class Deliveries:
             return await self.link.read(look)
         return await self.link.read(lambda: (self._lease if "lease" in sql else self._finish)(*given[1:]))
 
-    def _lease(self, now: datetime, holder: str, lease: timedelta, most: int, each: int) -> list[dict[str, Any]]:
+    def _lease(self, now: datetime, holder: str, lease: timedelta, limit: int, each: int) -> list[dict[str, Any]]:
         if self.rest_until > now:
             return []
         pending = [row for row in self.rows.values() if row.state == "pending"]
         leased = sum(row.due > now and row.holder != "" for row in pending)
-        free = min(most, (1 if self.failures else each) - leased)
+        free = min(limit, (1 if self.failures else each) - leased)
         first: dict[int, Delivery] = {}
         for row in pending:
             first.setdefault(row.subject, row)

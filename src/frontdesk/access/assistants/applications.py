@@ -94,9 +94,9 @@ class Applications:
             raise DocumentUnavailable(str(error)) from None
 
 
-async def prune_applications(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` registrations that nobody has agreed to in time; returns how many."""
-    return len(await database.fetch(_PRUNE, now - UNUSED_LIFETIME, most))
+async def prune_applications(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` registrations that nobody has agreed to in time; returns how many."""
+    return len(await database.fetch(_PRUNE, now - UNUSED_LIFETIME, limit))
 
 
 def is_document(application_id: str) -> bool:

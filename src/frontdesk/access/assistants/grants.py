@@ -233,10 +233,10 @@ class AssistantGrants:
         self._on_audit(practice_id)
 
 
-async def prune_grants(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` expired codes, and as many expired refresh tokens; returns the larger number."""
-    codes = await database.fetch(_PRUNE.format(table="authorization_code"), now - _KEEP_CODES, most)
-    tokens = await database.fetch(_PRUNE.format(table="refresh_token"), now, most)
+async def prune_grants(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` expired codes, and as many expired refresh tokens; returns the larger number."""
+    codes = await database.fetch(_PRUNE.format(table="authorization_code"), now - _KEEP_CODES, limit)
+    tokens = await database.fetch(_PRUNE.format(table="refresh_token"), now, limit)
     return max(len(codes), len(tokens))
 
 

@@ -96,9 +96,9 @@ async def authenticate_assertion(database: Database, assertion: Assertion, key_s
     return client_of(row)
 
 
-async def prune_assertions(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` assertions that have expired on every node; returns how many."""
-    return len(await database.fetch(_PRUNE, now, most))
+async def prune_assertions(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` assertions that have expired on every node; returns how many."""
+    return len(await database.fetch(_PRUNE, now, limit))
 
 
 async def _is_signed_by(row: Record, assertion: Assertion, key_set_at: KeySetAt) -> bool:

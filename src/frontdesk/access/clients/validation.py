@@ -47,24 +47,24 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_limits(per_minute: int | None, quota: int | None) -> None:
-    for field, name, value, most in (
+    for field, name, value, maximum in (
         ("per_minute", "rate limit (calls a minute)", per_minute, _MAX_PER_MINUTE),
         ("quota", "quota", quota, _MAX_QUOTA),
     ):
-        if value is not None and not 1 <= value <= most:
-            raise ClientError(f"The {name} must be between 1 and {most}.", field)
+        if value is not None and not 1 <= value <= maximum:
+            raise ClientError(f"The {name} must be between 1 and {maximum}.", field)
 
 
 def check_patient_access(**limits: int | None) -> None:
     """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
-    for field, name, most in (
+    for field, name, maximum in (
         ("patients_per_hour", "hourly patient limit", _MAX_BUDGET),
         ("patients_per_day", "daily patient limit", _MAX_BUDGET),
         ("match_misses", "number of failed matches", _MAX_MATCH_MISSES),
     ):
         value = limits.get(field)
-        if value is not None and not 0 <= value <= most:
-            raise ClientError(f"The {name} must be between 1 and {most}, or 0 for no limit.", field)
+        if value is not None and not 0 <= value <= maximum:
+            raise ClientError(f"The {name} must be between 1 and {maximum}, or 0 for no limit.", field)
 
 
 def ordered(scopes: Collection[str]) -> tuple[str, ...]:

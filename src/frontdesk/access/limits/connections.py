@@ -15,8 +15,8 @@ _log = logging.getLogger(__name__)
 class ConnectionLimit:
     """`refused` counts refused connections."""
 
-    def __init__(self, most: int, trusts: Callable[[str], bool]) -> None:
-        self.most = most
+    def __init__(self, limit: int, trusts: Callable[[str], bool]) -> None:
+        self.limit = limit
         self.refused = 0
         self._trusts = trusts
         self._open: dict[str, int] = {}  # connections by network
@@ -26,7 +26,7 @@ class ConnectionLimit:
         """False if the connection must be refused; otherwise `closed` has to follow."""
         network = network_of(address)
         count = self._open.get(network, 0)
-        if count >= self.most and not self._trusts(address):
+        if count >= self.limit and not self._trusts(address):
             self._refuse(address, network)
             return False
         self._open[network] = count + 1
@@ -43,4 +43,4 @@ class ConnectionLimit:
         now = time.monotonic()
         if now - (self._logged.get(network) or -_LOG_SECONDS) >= _LOG_SECONDS:
             self._logged.put(network, now)
-            _log.warning("connections from %s are refused: it has %d open", address, self.most)
+            _log.warning("connections from %s are refused: it has %d open", address, self.limit)

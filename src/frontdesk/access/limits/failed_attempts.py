@@ -152,9 +152,9 @@ class FailedAttempts:
         return Problem("rate_limited", detail, retry_after=max(1, seconds))
 
 
-async def prune_attempts(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` counts of minutes that are over; returns how many."""
-    return len(await database.fetch(_PRUNE, now - _MINUTE, most))
+async def prune_attempts(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` counts of minutes that are over; returns how many."""
+    return len(await database.fetch(_PRUNE, now - _MINUTE, limit))
 
 
 def _hash(door: Door, kind: str, text: str) -> bytes:

@@ -81,14 +81,14 @@ class UsageCounts:
                     self._add((practice_id, outcome), requests)
 
 
-async def prune_usage_counts(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` counts of each practice; returns how many, of the practice that had the most."""
+async def prune_usage_counts(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` counts of each practice; returns how many, of the practice that had the most."""
     removed = 0
 
     async def prune(practice_id: int) -> None:
         nonlocal removed
         row = await database.write(
-            "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, most
+            "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, limit
         )
         assert row is not None
         removed = max(removed, row["n"])

@@ -174,9 +174,9 @@ async def remove_passkey(
         await append_audit(connection, audit.entry(practice_id, "console.remove_passkey", [staff_id]))
 
 
-async def prune_challenges(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` used challenges that have expired; returns how many."""
-    return len(await database.fetch(_PRUNE, now, most))
+async def prune_challenges(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` used challenges that have expired; returns how many."""
+    return len(await database.fetch(_PRUNE, now, limit))
 
 
 async def _ceremonies() -> ModuleType:

@@ -1,7 +1,8 @@
 """Console sessions: staff sign in with a passkey, a one-time link or through an identity provider.
 
-A session ends when it has been idle for `IDLE` (with a PIN it is locked instead), after `LONGEST` at the latest, and at
-once when its staff member is disabled or its practice suspended. Only the hashes of session tokens are stored.
+A session ends when it has been idle for `IDLE` (with a PIN it is locked instead), after `SESSION_LIFETIME` at the
+latest, and at once when its staff member is disabled or its practice suspended. Only the hashes of session tokens are
+stored.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
 IDLE = timedelta(minutes=30)
-LONGEST = timedelta(hours=12)
+SESSION_LIFETIME = timedelta(hours=12)
 _TOUCH = timedelta(minutes=1)  # precision of last_seen_at: one write a minute, not one a request
 _KEEP_LINKS = timedelta(days=1)
 _MAX_TOKEN_LENGTH = 200
@@ -241,7 +242,7 @@ class StaffSessions:
         token, now = new_token(), self._clock()
         await connection.execute("UPDATE staff SET signed_in_at = $2 WHERE staff_id = $1", staff_id, now)
         await connection.execute(_KEEP_NEWEST, staff_id, _MAX_SESSIONS - 1)
-        await connection.execute(_OPEN, digest_of(token), staff_id, means, browser, now, now + LONGEST)
+        await connection.execute(_OPEN, digest_of(token), staff_id, means, browser, now, now + SESSION_LIFETIME)
         await self.record(connection, practice_id, staff_id, "console.sign_in", request_id)
         return token
 
@@ -298,8 +299,8 @@ async def end_session(database: Database, practice_id: int, staff_id: str, numbe
         await append_audit(connection, audit.entry(practice_id, "console.end_session", [staff_id]))
 
 
-async def prune_sessions(database: Database, now: datetime, most: int) -> int:
-    """Removes at most `most` expired sessions, and as many links; returns the larger number."""
-    sessions = await database.fetch(_PRUNE_SESSIONS, now - IDLE, now, most)
-    links = await database.fetch(_PRUNE_LINKS, now - _KEEP_LINKS, most)
+async def prune_sessions(database: Database, now: datetime, limit: int) -> int:
+    """Removes at most `limit` expired sessions, and as many links; returns the larger number."""
+    sessions = await database.fetch(_PRUNE_SESSIONS, now - IDLE, now, limit)
+    links = await database.fetch(_PRUNE_LINKS, now - _KEEP_LINKS, limit)
     return max(len(sessions), len(links))

@@ -10,7 +10,7 @@ MAX_SHORTEST_ROWS = HOUR // STEP  # rows of the shortest appointment, from which
 
 
 def grid_css() -> bytes:
-    rows, lanes, columns = (range(1, most + 1) for most in (_MAX_ROWS, MAX_LANES, MAX_COLUMNS))
+    rows, lanes, columns = (range(1, limit + 1) for limit in (_MAX_ROWS, MAX_LANES, MAX_COLUMNS))
     rules = [f".at-{n}{{grid-row-start:{n}}}" for n in rows]
     rules += [f".for-{n}{{grid-row-end:span {n}}}" for n in rows]
     rules += [f".rows-{n}{{--rows:{n}}}" for n in rows if n % _ROWS_TOGETHER == 0]

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
-from frontdesk.desk.confirmations import MOST, STATES
+from frontdesk.desk.confirmations import MAX_SHOWN, STATES
 
 
 async def _confirmations(request: ConsoleRequest) -> Response:
@@ -19,7 +19,7 @@ async def _confirmations(request: ConsoleRequest) -> Response:
         state=state,
         states=STATES,
         client_id=client_id,
-        most=MOST,
+        limit=MAX_SHOWN,
         now=request.context.now,
     )
 

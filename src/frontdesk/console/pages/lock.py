@@ -7,7 +7,7 @@ from starlette.routing import Route
 from frontdesk.access.opaque_tokens import new_token
 from frontdesk.access.staff.desk_lock import LOCK_AFTER_MINUTES
 from frontdesk.access.staff.members import StaffError
-from frontdesk.access.staff.sessions import LONGEST
+from frontdesk.access.staff.sessions import SESSION_LIFETIME
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, read_cookie, set_cookie
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import NOTHING_SENT, Form
@@ -71,7 +71,7 @@ def unlock_routes(console: Console) -> list[Route]:
             error = _WRONG if problem.code == "unauthorized" else ERRORS[problem.code]
             return await page(request, problem.status, error, form)
         response = RedirectResponse(local_address(form.get("next")), 303)
-        set_cookie(response, SESSION, opened, settings, LONGEST)
+        set_cookie(response, SESSION, opened, settings, SESSION_LIFETIME)
         return response
 
     return [

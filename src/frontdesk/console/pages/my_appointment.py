@@ -33,7 +33,7 @@ _RESULTS = {"confirm_attendance": "confirmed", "cancel_appointment": "cancelled"
 _PURPOSE = b"pass of a patient's link"
 _WRONG = N_(
     "The link does not work with this date of birth. Check the date. If it is right, the link has ended: ask the "
-    "practice for a new one. After %(most)s wrong dates a link ends."
+    "practice for a new one. After %(limit)s wrong dates a link ends."
 )
 _NO_DATE = N_("Enter the day, the month and the year of birth as numbers.")
 _STALE = N_("This page was open for too long, or the link has ended. Open the link again.")
@@ -82,7 +82,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
             await console.failed_attempts.count_link_use(found.link.link_id)
         except Problem as problem:
             if problem.code == "unauthorized":
-                return _asked(request, problem.status, _(_WRONG, most=MAX_WRONG_DATES), link)
+                return _asked(request, problem.status, _(_WRONG, limit=MAX_WRONG_DATES), link)
             raise
         return _shown(console, request, found)
 

@@ -99,6 +99,6 @@ def _text(form: Form) -> str:
 PAGES = (
     Page("GET", "/practice", _page, role="admin"),
     Page("GET", "/practice/file.{ending}", _download, role="admin"),
-    Page("POST", "/practice/preview", _preview, role="admin", largest_body=_MAX_FORM_BYTES),
-    Page("POST", "/practice/apply", _apply, role="admin", largest_body=_MAX_FORM_BYTES),
+    Page("POST", "/practice/preview", _preview, role="admin", max_body_bytes=_MAX_FORM_BYTES),
+    Page("POST", "/practice/apply", _apply, role="admin", max_body_bytes=_MAX_FORM_BYTES),
 )

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.opaque_tokens import new_token
-from frontdesk.access.staff.sessions import LONGEST
+from frontdesk.access.staff.sessions import SESSION_LIFETIME
 from frontdesk.console.browsers import browser_name
 from frontdesk.console.cookies import DESK, SESSION, SIGN_IN, delete_cookie, read_cookie, set_cookie
 from frontdesk.console.forms import Form, read_form
@@ -124,8 +124,8 @@ async def start_session(request: Request, console: Console, token: str, then: st
     response = RedirectResponse(local_address(then), 303)
     desk = read_cookie(request, DESK, console.settings) or new_token()
     await console.desk_lock.attach(token, desk)
-    set_cookie(response, DESK, desk, console.settings, LONGEST)
-    set_cookie(response, SESSION, token, console.settings, LONGEST)
+    set_cookie(response, DESK, desk, console.settings, SESSION_LIFETIME)
+    set_cookie(response, SESSION, token, console.settings, SESSION_LIFETIME)
     delete_cookie(response, SIGN_IN, console.settings)
     return response
 

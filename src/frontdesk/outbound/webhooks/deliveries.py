@@ -54,11 +54,11 @@ class Delivery:
     last: Attempt | None
 
 
-async def list_deliveries(database: Database, endpoint_id: str, state: str | None, most: int) -> list[Delivery]:
+async def list_deliveries(database: Database, endpoint_id: str, state: str | None, limit: int) -> list[Delivery]:
     """The newest deliveries, newest first."""
     endpoint = await show_endpoint(database, endpoint_id)
     async with database.transaction(endpoint.practice_id) as connection:
-        rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, [state] if state else STATES, most)
+        rows = await connection.fetch(_SELECT, endpoint.practice_id, endpoint_id, [state] if state else STATES, limit)
     # The columns of a delivery, then those of its last attempt.
     return [Delivery(*(*row[:6], None if row["at"] is None else Attempt(*row[6:]))) for row in rows]
 

@@ -112,10 +112,10 @@ async def add_endpoint(
     now: datetime,
     *,
     public_only: bool = False,
-    most: int | None = None,
+    limit: int | None = None,
     recorder: AuditRecorder | None = None,
 ) -> tuple[Endpoint, str]:
-    """The new endpoint and its secret. The caller has checked the URL. `most` is how many the practice may have."""
+    """The new endpoint and its secret. The caller has checked the URL. `limit` is how many the practice may have."""
     for event in events:
         if event not in EVENT_TYPES:
             raise WebhookError(f"There is no event {event!r}{closest(event, EVENT_TYPES)}.")
@@ -124,8 +124,8 @@ async def add_endpoint(
     async with database.transaction(practice_id) as connection:
         # Locks the practice's row: who adds another one meanwhile counts this one.
         await connection.execute(_SET_HAS_WEBHOOKS, practice_id, True)
-        if most is not None and await connection.fetchval(_COUNT, practice_id) >= most:
-            raise EndpointLimitError(f"There are {most} endpoints: remove one first.")
+        if limit is not None and await connection.fetchval(_COUNT, practice_id) >= limit:
+            raise EndpointLimitError(f"There are {limit} endpoints: remove one first.")
         last_event = await connection.fetchval(_LAST_EVENT, practice_id)
         await connection.execute(
             _ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), public_only, last_event, now

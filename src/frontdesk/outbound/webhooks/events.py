@@ -52,10 +52,10 @@ def event_subjects(row: Record) -> list[str]:
     return [subject[name] for name in ("appointmentId", "patientId") if name in subject]
 
 
-async def events_after(database: Database, practice_id: int, event_id: int, most: int) -> list[Record]:
+async def events_after(database: Database, practice_id: int, event_id: int, limit: int) -> list[Record]:
     """The oldest events with a higher id. An event that commits late may appear below ids seen before."""
     async with database.transaction(practice_id) as connection:
-        return await connection.fetch(_AFTER, practice_id, event_id, most)
+        return await connection.fetch(_AFTER, practice_id, event_id, limit)
 
 
 async def count_events(database: Database, practice_id: int) -> int:
@@ -64,8 +64,8 @@ async def count_events(database: Database, practice_id: int) -> int:
     return count
 
 
-async def newest_events(database: Database, practice_id: int, most: int) -> list[Record]:
+async def newest_events(database: Database, practice_id: int, limit: int) -> list[Record]:
     """The newest events, oldest first."""
     async with database.transaction(practice_id) as connection:
-        rows = await connection.fetch(_NEWEST, practice_id, most)
+        rows = await connection.fetch(_NEWEST, practice_id, limit)
     return rows[::-1]

@@ -164,10 +164,10 @@ class Backup:
         if (size, rows) != (table.data.size, table.rows):
             raise _damaged()
 
-    def _read(self, name: str, largest: int) -> bytes:
+    def _read(self, name: str, limit: int) -> bytes:
         with self._open(name) as source:
-            text = source.read(largest + 1)
-        if len(text) > largest:
+            text = source.read(limit + 1)
+        if len(text) > limit:
             raise _damaged()
         return text
 

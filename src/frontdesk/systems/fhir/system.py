@@ -99,8 +99,10 @@ class FhirSystem:
     async def directory(self) -> Directory:
         return self._practice.directory
 
-    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
-        return await self._finder.find(query, now, most, after)
+    async def find_slots(
+        self, query: SlotQuery, now: datetime, *, limit: int, after: SlotPosition | None
+    ) -> FoundSlots:
+        return await self._finder.find(query, now, limit, after)
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
         found = directory_records(self._practice.directory, slot)

@@ -66,8 +66,8 @@ class Upstream:
         self._calendars: tuple[PracticeMap, float, Calendars] | None = None
         self._reading = asyncio.Lock()
 
-    def deadline(self, most: float = math.inf) -> Deadline:
-        return Deadline(min(self.settings.timeout_seconds, most))
+    def deadline(self, limit: float = math.inf) -> Deadline:
+        return Deadline(min(self.settings.timeout_seconds, limit))
 
     @property
     def server(self) -> ServerCapabilities:
@@ -100,8 +100,8 @@ class Upstream:
     async def _ask(self) -> None:
         again = RETRY_STATEMENT_SECONDS
         try:
-            most = FIRST_STATEMENT_SECONDS if self._server is not None else math.inf
-            statement = await self.client.read(self.deadline(most), "metadata")
+            limit = FIRST_STATEMENT_SECONDS if self._server is not None else math.inf
+            statement = await self.client.read(self.deadline(limit), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
                 self.server = read_statement(statement, self.settings.scheduling_operations)
                 self.client.batches = self.server.batches

@@ -96,8 +96,8 @@ class ProviderCalendar:
 
 
 class CalendarCache:
-    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
-        self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(most_bytes)
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._cached: BoundedCache[tuple[int, int], ProviderCalendar] = BoundedCache(max_bytes)
 
     def clear(self) -> None:
         self._cached.clear()
@@ -149,7 +149,7 @@ class CalendarCache:
         practice_id: int,
         calendars: Mapping[int, ProviderCalendar],
         procedure: Procedure | None,
-        most: int,
+        limit: int,
         offers: ProviderOffers,
         first: int,
         last: int,
@@ -170,7 +170,7 @@ class CalendarCache:
         found: list[int] = []
         count, grown = len(offers.times), 0
         week, last_week = first // (count * _WEEK_MINUTES), (last - 1) // (count * _WEEK_MINUTES)
-        while week <= last_week and len(found) < most:
+        while week <= last_week and len(found) < limit:
             starts = weeks.starts.get(week)
             if starts is None:
                 starts = weeks.starts[week] = _open_in_week(procedure, offers, calendar, week)
@@ -178,7 +178,7 @@ class CalendarCache:
             if starts:
                 found += starts[bisect_left(starts, first) : bisect_left(starts, last)]
             week += 1
-        del found[most:]
+        del found[limit:]
         weeks.none_from, weeks.none_until = none_from, found[0] if found else last
         if grown:
             calendar.size += grown

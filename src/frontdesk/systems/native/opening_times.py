@@ -58,8 +58,8 @@ class _Practice:
 
 
 class OpeningTimesCache:
-    def __init__(self, most_offers: int = MAX_OFFERS) -> None:
-        self._practices: BoundedCache[int, _Practice] = BoundedCache(most_offers)
+    def __init__(self, max_offers: int = MAX_OFFERS) -> None:
+        self._practices: BoundedCache[int, _Practice] = BoundedCache(max_offers)
 
     def offer(self, practice_id: int, stored: StoredDirectory, provider: Provider, location: Location) -> Offer:
         practice = self._practice(practice_id, stored)

@@ -22,10 +22,10 @@ class SlotSearch:
         offers: Offers,
         query: SlotQuery,
         now: datetime,
-        most: int,
+        limit: int,
         after: SlotPosition | None,
     ) -> None:
-        self.most, self._at_once, self._after = most, query.last is not None, after
+        self.limit, self._at_once, self._after = limit, query.last is not None, after
         visit_type = directory.visit_types.get(query.visit_type_id)
         self.procedure = visit_type.procedure(query.procedure_id) if visit_type is not None else None
         # By time zone: earliest and latest start.
@@ -62,7 +62,7 @@ class SlotSearch:
         """Adds starts in begin <= t < end, a window after all earlier ones; True once enough were found. `open_starts`
         returns a provider's starts between two times as `OpenWeeks` has them, at least as many as are wanted if there
         are."""
-        found, most, reaches, after = self._found, self.most, self._reaches, self._after
+        found, limit, reaches, after = self._found, self.limit, self._reaches, self._after
         for offers in self._offers.each:
             provider, time_zone, location_ids, _ = offers
             first, last = reaches[time_zone]
@@ -70,7 +70,7 @@ class SlotSearch:
                 first = begin
             if last > end:
                 last = end
-            if len(found) == most:  # later starts cannot be among the earliest; at another location an equal one can
+            if len(found) == limit:  # later starts cannot be among the earliest; at another location an equal one can
                 last = min(last, found[-1][0] + (found[-1][1] == provider.id))
             count = len(location_ids)
             first, last = first * count, last * count
@@ -83,8 +83,8 @@ class SlotSearch:
             if earliest:
                 found += [(each // count, provider.id, location_ids[each % count]) for each in earliest]
                 found.sort()
-                del found[most:]
-        return len(found) >= most
+                del found[limit:]
+        return len(found) >= limit
 
     def found(self) -> list[OpenSlots]:
         """The earliest slots, equal starts in order of provider and location."""

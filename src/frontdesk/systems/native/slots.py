@@ -47,15 +47,19 @@ class NativeSlots:
         self._read_already = current
 
     async def find(
-        self, query: SlotQuery, now: datetime, most: int, after: SlotPosition | None
+        self, query: SlotQuery, now: datetime, limit: int, after: SlotPosition | None
     ) -> tuple[FoundSlots, Versions]:
         for _ in range(_STALE_ATTEMPTS):
             stored, current = await self.current()
             offers = self._calendar.opening.offers(self._practice_id, stored, query)
-            search = SlotSearch(stored.directory, offers, query, now, most, after)
+            search = SlotSearch(stored.directory, offers, query, now, limit, after)
             reader = self._reader(search.provider_ids, current, now)
             open_starts = partial(
-                self._calendar.calendars.open_starts, self._practice_id, reader.calendars, search.procedure, search.most
+                self._calendar.calendars.open_starts,
+                self._practice_id,
+                reader.calendars,
+                search.procedure,
+                search.limit,
             )
             version = stored.version
             for begin, end in search.windows(reader.cached_until - search.margin):

@@ -91,8 +91,10 @@ class NativeSystem:
             self.versions = Versions(stored.version)
         return stored.directory
 
-    async def find_slots(self, query: SlotQuery, now: datetime, *, most: int, after: SlotPosition | None) -> FoundSlots:
-        found, self.versions = await self._unless_unavailable(self._slots.find(query, now, most, after))
+    async def find_slots(
+        self, query: SlotQuery, now: datetime, *, limit: int, after: SlotPosition | None
+    ) -> FoundSlots:
+        found, self.versions = await self._unless_unavailable(self._slots.find(query, now, limit, after))
         return found
 
     async def slot_state(self, slot: SlotRef, now: datetime) -> SlotState | None:
@@ -175,7 +177,7 @@ class NativeSystem:
         )
         return [rows.patient(row) for row in found]
 
-    async def search_patients(self, search: PatientSearch, *, most: int) -> list[Patient]:
+    async def search_patients(self, search: PatientSearch, *, limit: int) -> list[Patient]:
         found = await self._fetch(
             "SELECT * FROM search_patients($1, $2, $3, $4, $5, $6)",
             self._practice_id,
@@ -186,7 +188,7 @@ class NativeSystem:
             _MAX_SEARCHED,
         )
         found.sort(key=lambda row: (row["last_key"], row["name_key"], row["number"]))
-        return [rows.patient(row) for row in found[:most]]
+        return [rows.patient(row) for row in found[:limit]]
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         by_id = isinstance(patient, str)

@@ -45,7 +45,7 @@ def _apply(document: Any, step: dict[str, Any]) -> None:
             if target[_index(target, last)] != step["value"]:
                 raise Problem("conflict", "The resource is not as the patch requires.", status=412)
         case "add" if isinstance(target, list):
-            target.insert(len(target) if last == "-" else _index(target, last, most=len(target)), step["value"])
+            target.insert(len(target) if last == "-" else _index(target, last, maximum=len(target)), step["value"])
         case "add":
             target[last] = step["value"]
         case "replace":
@@ -57,14 +57,14 @@ def _apply(document: Any, step: dict[str, Any]) -> None:
             raise ValueError
 
 
-def _index(target: object, part: str, most: int | None = None) -> Any:
+def _index(target: object, part: str, maximum: int | None = None) -> Any:
     """The key of an object's member or the index of an array's element."""
     if isinstance(target, dict):
         return part
     if not isinstance(target, list) or not part.isdecimal():
         raise LookupError
     index = int(part)
-    if index > (len(target) - 1 if most is None else most):
+    if index > (len(target) - 1 if maximum is None else maximum):
         raise LookupError
     return index
 

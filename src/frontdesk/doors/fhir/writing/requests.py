@@ -11,7 +11,7 @@ from frontdesk.domain.text import character_error
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.fhir_request import FhirRequest
-from frontdesk.engine.external_identifiers import LONGEST, Identifier
+from frontdesk.engine.external_identifiers import MAX_LENGTH, Identifier
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.web.bodies import require_json_body
 from frontdesk.web.http_request import HttpRequest, decoded
@@ -80,9 +80,9 @@ def identifiers(resource: Resource) -> list[Identifier]:
         and isinstance(each.get("value"), str)
         and each["system"] != PATIENT_NUMBER
     ]
-    if len(found) > _MAX_IDENTIFIERS or any(len(text) > LONGEST for each in found for text in each):
-        field, most = f"{resource['resourceType']}.identifier", f"{_MAX_IDENTIFIERS} identifiers"
-        message = f"{field} must have at most {most} of at most {LONGEST} characters each"
+    if len(found) > _MAX_IDENTIFIERS or any(len(text) > MAX_LENGTH for each in found for text in each):
+        field = f"{resource['resourceType']}.identifier"
+        message = f"{field} must have at most {_MAX_IDENTIFIERS} identifiers of at most {MAX_LENGTH} characters each"
         raise invalid([FieldError(field, "maxLength", message)])
     if any(character_error(text) for each in found for text in each):
         field = f"{resource['resourceType']}.identifier"
@@ -108,7 +108,7 @@ def required_identifier(pairs: Iterable[tuple[str, str]]) -> Identifier | None:
             system, separator, value = token.rpartition("|")
             identifier = Identifier(system, value)
             if not identifier.can_be_stored:
-                message = f"the identifier must have at most {LONGEST} characters and no control characters"
+                message = f"the identifier must have at most {MAX_LENGTH} characters and no control characters"
                 raise invalid([FieldError("If-None-Exist", BINDING, message)])
             return identifier if separator and system and value else None
     return None

@@ -196,7 +196,7 @@ class Reader:
         )
 
     async def _in_order(
-        self, wanted: AppointmentFilter, most: int, after: tuple[datetime, str] | None, moved: Container[str]
+        self, wanted: AppointmentFilter, limit: int, after: tuple[datetime, str] | None, moved: Container[str]
     ) -> list[Appointment]:
         """The first appointments after a position, in order of start and id, without the moved ones."""
         parameters = await self._parameters(wanted, after)
@@ -215,9 +215,9 @@ class Reader:
             ]
             found.sort(key=lambda each: (each.starts_at, each.id))
             # Equal starts come in any order: the page is complete once a later start was seen.
-            if in_order and len(found) >= most and latest > stamp(found[most - 1].starts_at):
+            if in_order and len(found) >= limit and latest > stamp(found[limit - 1].starts_at):
                 break
-        return found[:most]
+        return found[:limit]
 
     async def _parameters(
         self, wanted: AppointmentFilter, after: tuple[datetime, str] | None

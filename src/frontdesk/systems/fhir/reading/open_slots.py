@@ -50,7 +50,7 @@ class SlotFinder:
         self._practice = practice
         self._deadline = deadline
 
-    async def find(self, query: SlotQuery, now: datetime, most: int, after: SlotPosition | None) -> FoundSlots:
+    async def find(self, query: SlotQuery, now: datetime, limit: int, after: SlotPosition | None) -> FoundSlots:
         directory = self._practice.directory
         visit_type = directory.visit_types.get(query.visit_type_id)
         procedure = None if visit_type is None else visit_type.procedure(query.procedure_id)
@@ -79,9 +79,9 @@ class SlotFinder:
                 and bounds[position[2]][0] <= position[0] < bounds[position[2]][1]
                 and (not after or position > after)
             )
-            if len(found) >= most:
+            if len(found) >= limit:
                 break
-        return FoundSlots(query.visit_type_id, procedure, by_place(found[:most], directory))
+        return FoundSlots(query.visit_type_id, procedure, by_place(found[:limit], directory))
 
     async def proposed_minutes(self, query: SlotQuery, now: datetime) -> set[int]:
         """How long the times are that the server proposes in the next week."""

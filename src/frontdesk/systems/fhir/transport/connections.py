@@ -13,10 +13,10 @@ from frontdesk.host_lookups import HostLookups
 
 
 class Connections(httpx.AsyncHTTPTransport):
-    def __init__(self, authorities: ssl.SSLContext, most: int) -> None:
+    def __init__(self, authorities: ssl.SSLContext, limit: int) -> None:
         super().__init__(verify=authorities)
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=authorities, max_connections=most, keepalive_expiry=5.0, network_backend=_OwnLookups()
+            ssl_context=authorities, max_connections=limit, keepalive_expiry=5.0, network_backend=_OwnLookups()
         )
 
 

@@ -68,10 +68,10 @@ class FindQuery:
 
     def after(self, page: Sequence[Resource]) -> "FindQuery | None":
         """What to ask after a page that was cut off at the number that was asked for."""
-        most = next((int(value) for name, value in self.subject if name == "_count"), None)
+        limit = next((int(value) for name, value in self.subject if name == "_count"), None)
         last = max((moment for each in page if (moment := instant(each.get("start")))), default=self.ends)
         following = last.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        if most is None or len(page) < most or not self.starts < following < self.ends:
+        if limit is None or len(page) < limit or not self.starts < following < self.ends:
             return None
         return replace(self, starts=following)
 
