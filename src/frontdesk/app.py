@@ -124,7 +124,7 @@ class Service:
     native: NativeCalendar
     calendar_notifier: CalendarNotifier
 
-    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+    def on_change(self, kind: str, id: str) -> None:
         """Drops what another process has changed from the caches."""
         self.authenticator.on_change(kind, id)
         self.limiter.on_change(kind, id)

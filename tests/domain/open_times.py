@@ -20,7 +20,7 @@ def minute(*when: int) -> int:
 
 
 def local(*when: int) -> datetime:
-    return datetime(*when)  # noqa: DTZ001
+    return datetime(*when)
 
 
 def clock(text: str) -> int:

@@ -46,7 +46,7 @@ def proposed(
 ) -> ProposedVisit:
     practice = Practice("p", "P", "UTC", minimum_notice_minutes=120, booking_horizon_days=7, time_format=times)
     location = Location(1, "Downtown", "UTC", closures=(Closure(date(2026, 11, 19), date(2026, 11, 19), "Training"),))
-    off = TimeOff(datetime(2026, 11, 18, 9), datetime(2026, 11, 18, 11), "Congress")  # noqa: DTZ001
+    off = TimeOff(datetime(2026, 11, 18, 9), datetime(2026, 11, 18, 11), "Congress")
     provider = Provider(
         1, "Dr. Chen", accepts_new_patients=accepts, capacity=capacity, time_off=(off,),
         procedure_ids=None if performs else frozenset({9}),

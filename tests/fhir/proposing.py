@@ -41,7 +41,7 @@ def scheduling_resources() -> Iterator[Resource]:
     yield {"resourceType": "Schedule", "id": "chen-downtown", "actor": actor, "serviceType": services}
 
 
-class Refused(Exception):  # noqa: N818 - an answer
+class Refused(Exception):
     """A 400 of the server."""
 
 

@@ -35,7 +35,7 @@ EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 
 ids = st.integers(1, 2**31 - 1)
 days = st.dates(date(1900, 1, 1))
-moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda t: t.replace(second=0, microsecond=0))  # noqa: DTZ001
+moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)).map(lambda t: t.replace(second=0, microsecond=0))
 awkward = st.sampled_from(
     ["NO", "null", "~", "09:00", "1985-12-10", "1e5", "0x1F", "1_0", "2.5", "true", "- a", "a: b"]
 )

@@ -42,7 +42,7 @@ class Desk:
     async def shown(self, endpoint_id: str) -> Endpoint:
         return await show_endpoint(self.database, endpoint_id)
 
-    async def happen(self, subject: str, type: str = "appointment.booked", **more: str) -> str:  # noqa: A002
+    async def happen(self, subject: str, type: str = "appointment.booked", **more: str) -> str:
         """An event in the outbox, as a write leaves it there; returns its id as receivers know it."""
         document = orjson.dumps({"appointmentId": subject, "patientId": "pat_1", **more}).decode()
         async with self.database.transaction(self.practice_id) as connection:

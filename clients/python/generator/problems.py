@@ -4,7 +4,7 @@ from frontdesk.domain.errors import CATALOGUE
 from generator.writing import docstring, head
 
 _DOCUMENTATION = "An exception for every code of the service's catalogue of errors."
-_IMPORTS = "# ruff: noqa: N818 - named after the codes\n\nfrom frontdesk_client.errors import FrontdeskError\n"
+_IMPORTS = "from frontdesk_client.errors import FrontdeskError\n"
 
 
 def problem_names() -> list[str]:

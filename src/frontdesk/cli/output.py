@@ -26,7 +26,7 @@ class CommandError(Exception):
     status = FAILURE
 
 
-class BadInput(CommandError):  # noqa: N818 - what it is, not what it is called
+class BadInput(CommandError):
     """The input is invalid; the message is one sentence."""
 
     status = BAD_INPUT

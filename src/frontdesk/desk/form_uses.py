@@ -16,7 +16,7 @@ ON CONFLICT DO NOTHING RETURNING true
 _CLAIMED = "SELECT result ->> 'clientId' FROM intent WHERE practice_id = $1 AND intent_id = $2"
 
 
-class SecretShown(Exception):  # noqa: N818 - an answer
+class SecretShown(Exception):
     """The form was sent before, and its secret was shown then."""
 
     def __init__(self, made_id: str) -> None:

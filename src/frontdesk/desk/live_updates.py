@@ -16,7 +16,7 @@ PAUSE_SECONDS = 1.0
 _MAX_STREAMS_PER_STAFF = 8  # streams of one staff member
 
 
-class TooManyStreams(Exception):  # noqa: N818 - a state of the world
+class TooManyStreams(Exception):
     """The limit of open streams is reached."""
 
 
@@ -31,7 +31,7 @@ class LiveCalendars:
     def streams(self) -> int:
         return self._open.total()
 
-    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+    def on_change(self, kind: str, id: str) -> None:
         """Wakes the streams of a changed calendar or directory."""
         for event in self._waiting.get(f"{kind} {id}", ()):
             event.set()

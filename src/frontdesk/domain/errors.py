@@ -195,7 +195,7 @@ class FieldError:
 BINDING = "Binding"
 
 
-class Problem(Exception):  # noqa: N818 - an RFC 7807 problem, not necessarily an error
+class Problem(Exception):
     """An answer from the catalogue. `extra` are further members of the problem document, such as a challenge's."""
 
     def __init__(

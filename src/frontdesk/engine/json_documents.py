@@ -9,7 +9,7 @@ MAX_DEPTH = 64
 _NESTING = (dict, list)
 
 
-class UnreadableJson(Exception):  # noqa: N818 - an error of the caller
+class UnreadableJson(Exception):
     """The text says what the document must be, after its name."""
 
 

@@ -14,7 +14,7 @@ _PORTS = {"smtps": 465, "smtp": 587}
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-class MailUnavailable(Exception):  # noqa: N818 - a state of the world
+class MailUnavailable(Exception):
     """The mail server could not be reached, or refused the mail."""
 
 

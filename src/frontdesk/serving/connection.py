@@ -73,7 +73,7 @@ class WorkerState(ServerState):
             connection.check_timeouts(HEAD_SECONDS if crowded else KEEP_ALIVE_SECONDS)
 
 
-class _TooManyHeaders(Exception):  # noqa: N818 - a refusal
+class _TooManyHeaders(Exception):
     pass
 
 

@@ -63,7 +63,7 @@ T = TypeVar("T")
 _Lent: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 
-class DatabaseUnavailable(Exception):  # noqa: N818 - not an error of ours
+class DatabaseUnavailable(Exception):
     """The database cannot answer now; nothing was executed."""
 
 
@@ -71,7 +71,7 @@ class PartUnavailable(DatabaseUnavailable):
     """A server of a distributed database cannot be reached; what is on others can be asked."""
 
 
-class OutcomeUnknown(Exception):  # noqa: N818
+class OutcomeUnknown(Exception):
     """The connection was lost while a write ran; it may or may not have committed."""
 
 

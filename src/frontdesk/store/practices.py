@@ -27,7 +27,7 @@ InTransaction = Callable[[Connection, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
 
 
-class PracticeChanged(Exception):  # noqa: N818 - what it is, not what it is called
+class PracticeChanged(Exception):
     """The practice was changed since it was read. Nothing was imported."""
 
 

@@ -34,7 +34,7 @@ _NO_PREPARED_STATEMENTS = (
 )
 
 
-class SessionRefused(Exception):  # noqa: N818 - not an error of ours
+class SessionRefused(Exception):
     """Why sessions of this database must not be used, in one sentence for the operator."""
 
 

@@ -21,7 +21,7 @@ CORRECTION_SECONDS = 300  # until a caller may ask whether the operator has corr
 KEEP_RESULTS = timedelta(hours=24)  # of writes, for their resends
 
 
-class SystemUnavailable(Exception):  # noqa: N818 - a state, not an error
+class SystemUnavailable(Exception):
     """The system cannot be reached or cannot do it now. Nothing was executed."""
 
     detail: str | None = None  # what a caller is told; None: the usual text

@@ -36,7 +36,7 @@ class StrandingReport:
         return bool(self.stranded) or self.unanswered is not None
 
 
-class StrandingRefused(Exception):  # noqa: N818 - what it is, not what it is called
+class StrandingRefused(Exception):
     """The import would strand booked patients, or nobody can tell. Nothing was changed."""
 
     def __init__(self, found: StrandingReport) -> None:

@@ -40,7 +40,7 @@ class FrontdeskError(Exception):
         return "".join(parts)
 
 
-class AnswerLost(FrontdeskError):  # noqa: N818 - named like the others, for what happened
+class AnswerLost(FrontdeskError):
     """There was no readable response within the deadline.
 
     A write may have been executed. Call `proposal.confirm()` again: it executes once. Resend a write of the
@@ -50,7 +50,7 @@ class AnswerLost(FrontdeskError):  # noqa: N818 - named like the others, for wha
     code = "answer_lost"
 
 
-class ExecutedAtOnce(RuntimeError):  # noqa: N818 - says what happened
+class ExecutedAtOnce(RuntimeError):
     """There is no read-back: a write of the integration grant is executed immediately."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ class ApplicationError(Exception):
         self.error = error
 
 
-class DocumentUnavailable(Exception):  # noqa: N818 - a state of the world
+class DocumentUnavailable(Exception):
     """The document at a client id could not be fetched, or is not acceptable; the message is one sentence."""
 
 

@@ -55,11 +55,11 @@ DELETE FROM {table} WHERE digest = ANY (ARRAY(
 _KEEP_CODES = timedelta(days=1)  # so that a replay is noticed
 
 
-class ScopeRefused(Exception):  # noqa: N818 - an answer
+class ScopeRefused(Exception):
     """None of the scopes that a refresh asks for was granted."""
 
 
-class GrantRefused(Exception):  # noqa: N818 - an answer
+class GrantRefused(Exception):
     """The code or refresh token is not valid for this client."""
 
 

@@ -18,7 +18,7 @@ _CHALLENGE = re.compile(r"[\w-]{43}\Z", re.ASCII)
 _MAX_STATE_LENGTH = 2000
 
 
-class RequestRefused(Exception):  # noqa: N818 - an answer
+class RequestRefused(Exception):
     """An error for the application. `error` is a code of RFC 6749."""
 
     def __init__(self, error: str, description: str) -> None:

@@ -174,7 +174,7 @@ class Authenticator:
                     on_invalid()
                 return None
 
-    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+    def on_change(self, kind: str, id: str) -> None:
         """A notification: the cached status is out of date, also one that is being read."""
         if kind == "client":
             self._statuses.discard(id)

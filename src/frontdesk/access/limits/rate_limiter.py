@@ -103,7 +103,7 @@ class _Account:
         return Refused(Problem("rate_limited", retry_after=retry_after), self.headers(now, refused=True))
 
 
-class Refused(Exception):  # noqa: N818 - an answer
+class Refused(Exception):
     """The call is refused; carries the rate limit headers if they are known."""
 
     def __init__(self, problem: Problem, headers: Headers | tuple[()] = ()) -> None:
@@ -151,7 +151,7 @@ class RateLimiter:
         """The calls that clients may make before their leases are renewed."""
         return sum(account.lease.left for account in self._accounts.values())
 
-    def on_change(self, kind: str, id: str) -> None:  # noqa: A002
+    def on_change(self, kind: str, id: str) -> None:
         """A client changed: read its limits again before its next call."""
         account = self._accounts.get(id) if kind == "client" else None
         if account is not None:

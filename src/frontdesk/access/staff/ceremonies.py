@@ -39,7 +39,7 @@ _UNREADABLE = (
 )
 
 
-class PasskeyRefused(Exception):  # noqa: N818 - an answer
+class PasskeyRefused(Exception):
     """The browser's answer does not prove who signs in."""
 
 

@@ -32,7 +32,7 @@ class IdentityError(Exception):
     """The provider's answer does not prove an identity."""
 
 
-class ProviderUnavailable(Exception):  # noqa: N818 - a state of the world
+class ProviderUnavailable(Exception):
     """The provider could not be asked."""
 
 

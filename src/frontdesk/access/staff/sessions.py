@@ -136,7 +136,7 @@ class Membership:
     known: bool  # the identity has signed in there before
 
 
-class PracticeChoice(Exception):  # noqa: N818 - an answer
+class PracticeChoice(Exception):
     """The identity belongs to staff of several practices, and none was chosen."""
 
     def __init__(self, memberships: Sequence[Membership]) -> None:

@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, object] = {}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 
 
-class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not an error of ours
+class Rejection(Exception):
     """A JSON-RPC error. `framed`: the HTTP exchange succeeds and carries it in its event stream."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Rejection(Exception):  # noqa: N818 - a JSON-RPC error as an answer, not a
         code: int,
         message: str,
         *,
-        id: str | int | None = None,  # noqa: A002
+        id: str | int | None = None,
         status: int = 400,
         framed: bool = False,
         data: object = None,

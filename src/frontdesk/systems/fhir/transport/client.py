@@ -42,7 +42,7 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.
 _log = logging.getLogger(__name__)
 
 
-class Declined(Exception):  # noqa: N818 - an answer, not a fault
+class Declined(Exception):
     """The server refused a write. `contended`: another writer changed the record or is writing now, or it exists."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -51,7 +51,7 @@ class Declined(Exception):  # noqa: N818 - an answer, not a fault
         self.reason = reason
 
 
-class AnswerLost(Exception):  # noqa: N818
+class AnswerLost(Exception):
     """The outcome of a write is unknown. `failed`: the server answered with an error, or with success and a refusal in
     the body, which is then the `reason`."""
 

@@ -33,7 +33,7 @@ MAX_ATTEMPTS = 6
 RETRY_SECONDS = 0.1  # before the second attempt; the next pauses double
 
 
-class Stopped(Exception):  # noqa: N818 - a state of the write
+class Stopped(Exception):
     """The write was not executed; `ending` is its outcome."""
 
     def __init__(self, ending: WriteOutcome) -> None:
@@ -41,7 +41,7 @@ class Stopped(Exception):  # noqa: N818 - a state of the write
         self.ending = ending
 
 
-class OutcomeOpen(Exception):  # noqa: N818
+class OutcomeOpen(Exception):
     """The outcome is unknown; `wrong`: the server did something else, which has to be undone."""
 
     def __init__(self, *, wrong: bool = False) -> None:
