@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po, write_po
 from frontdesk.audit.actions import actions
 from frontdesk.audit.sentences import Action
 from frontdesk.domain.booking_rules import RULES
-from frontdesk.domain.errors import CATALOGUE, HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP
+from frontdesk.domain.errors import CATALOGUE
 from frontdesk.feature import features
 from frontdesk.operations import every_operation
 
@@ -25,11 +25,14 @@ _METHODS = [
     ("desk/**.py", "python"),
     ("features/**.py", "python"),
     ("operations/**.py", "python"),
-    ("engine/intents.py", "python"),
+    ("engine/**.py", "python"),
+    ("practice_file/**.py", "python"),
     ("access/staff/**.py", "python"),
+    ("outbound/targets.py", "python"),
+    ("outbound/webhooks/endpoints.py", "python"),
     ("access/assistants/connections.py", "python"),
     ("access/clients/validation.py", "python"),
-    ("domain/booking_rules.py", "python"),
+    ("domain/**.py", "python"),
 ]
 EXTRACTED_MODULES = sorted(
     path for pattern, kind in _METHODS if kind == "python" for path in SOURCES.glob(pattern.replace("**.py", "**/*.py"))
@@ -38,8 +41,16 @@ _OPTIONS = {
     pattern: {"trimmed": "true", "silent": "false"} for pattern, kind in _METHODS if kind == "jinja2.ext:babel_extract"
 }
 _KEYWORDS = {"_": None, "gettext": None, "N_": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
-# What the other parts of the service say to the console: `frontdesk.console.domain_texts` translates it.
-_SAID = {"Problem": (2,), "StaffError": None, "ClientError": (1,), "BrokenRule": (2,), "declined": None}
+# What the other parts of the service say to the console.
+_SAID = {
+    "Text": None,
+    "Problem": (2,),
+    "StaffError": None,
+    "ClientError": (1,),
+    "TargetError": None,
+    "BrokenRule": (2,),
+    "declined": None,
+}
 EXTRACTED_CALLS = _KEYWORDS | _SAID
 
 
@@ -76,8 +87,6 @@ def _found() -> Iterator[tuple[str, str | tuple[str, ...], str, str | None]]:
     for kind in CATALOGUE.values():
         for text in (kind.title, kind.meaning, kind.retry):
             yield "console", text, "domain/errors.py", None
-    for text in (PATIENT_OVERLAP, HOLD_ENDED, PATIENT_EXISTS):
-        yield "console", text, "domain/errors.py", None
     for text in RULES.values():
         yield "console", text, "domain/booking_rules.py", None
     of_features = {

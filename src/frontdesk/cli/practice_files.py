@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from frontdesk.cli.commands import Commands, add_command
 from frontdesk.cli.connection import CommandContext, has_database, with_database
 from frontdesk.cli.input_files import read_input
-from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_document, to_json
+from frontdesk.cli.output import BAD_INPUT, BadInput, CommandError, answer, counted, to_json
 from frontdesk.cli.output_files import new_file
 from frontdesk.cli.practice_preview import (
     answer_preview,
@@ -208,7 +208,11 @@ def _answer_errors(args: argparse.Namespace, refused: "PracticeFileError") -> in
     """One line for each error, in the form that editors and terminals link to the place."""
     name = "<stdin>" if args.file == "-" else args.file
     if args.json:
-        print(to_json({"errors": [{"file": name, **to_document(error)} for error in refused.errors]}))
+        errors = [
+            {"file": name, "path": each.path, "message": each.message, "line": each.line, "column": each.column}
+            for each in refused.errors
+        ]
+        print(to_json({"errors": errors}))
     for error in refused.errors:
         place = name if error.line is None else f"{name}:{error.line}:{error.column}"
         print(f"{place}: {error.path}: {error.message}", file=sys.stderr)

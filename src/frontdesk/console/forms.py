@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from frontdesk.console.domain_texts import WHOLE_NUMBER, field_error, translated
+from frontdesk.console.domain_texts import translated
+from frontdesk.console.language import format_number, parse_number
 from frontdesk.console.language import gettext as _
-from frontdesk.console.language import parse_number
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.texts import N_
 from frontdesk.web.bodies import read_body
@@ -51,27 +51,22 @@ async def read_form(request: Request, limit: int) -> Form:
             return _collected(_parts(content_type, body))
         return _collected(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS))
     except ValueError:
-        raise invalid([FieldError("$", BINDING, "the form cannot be read")]) from None
+        raise invalid([FieldError("$", BINDING, N_("the form cannot be read"))]) from None
 
 
 def errors_of(problem: Problem) -> dict[str, str]:
     """Messages by field; `$` is shown at the top of the form."""
     found: dict[str, str] = {}
     for error in problem.errors:
-        found.setdefault(error.field, translated(error.message))
-    return found or {"$": translated(problem.detail)}
+        found.setdefault(error.field, translated(error.text, field=error.field))
+    return found or {"$": translated(problem.text)}
 
 
 def labelled_errors(problem: Problem, labels: Mapping[str, str]) -> dict[str, str]:
     """Messages by field, with the labels of the form."""
-    return {error.field: _labelled(error, _(labels.get(error.field, _NO_LABEL))) for error in problem.errors}
-
-
-def _labelled(error: FieldError, label: str) -> str:
-    field, _space, message = error.message.partition(" ")
-    if field == error.field:
-        return field_error(label, message)
-    return translated(error.message).replace(error.field, label, 1)
+    return {
+        error.field: translated(error.text, field=_(labels.get(error.field, _NO_LABEL))) for error in problem.errors
+    }
 
 
 def read_id(text: str) -> int | None:
@@ -83,9 +78,13 @@ def whole_number(form: Form, name: str, label: str, errors: dict[str, str]) -> i
     """What is not a whole number in the language is added to `errors` and counts as 1."""
     number = parse_number(form.get(name))
     if number is None:
-        errors[name] = field_error(label, WHOLE_NUMBER) + "."
+        errors[name] = not_a_number(label) + "."
         return 1
     return number
+
+
+def not_a_number(label: str) -> str:
+    return _("%(field)s must be a whole number, such as %(example)s", field=label, example=format_number(1000))
 
 
 def _collected(pairs: Sequence[tuple[str, str]]) -> Form:

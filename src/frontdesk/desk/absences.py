@@ -33,7 +33,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 MAX_LENGTH = timedelta(days=31)
 AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
@@ -61,7 +61,8 @@ class Absences:
         if block.provider_id is None or not isinstance(block.starts, datetime) or not isinstance(block.ends, datetime):
             raise Problem("not_found", "There is no such provider.")
         if block.ends - block.starts > MAX_LENGTH:
-            raise invalid([FieldError("to", "maxWindow", f"to must be at most {MAX_LENGTH.days} days after from")])
+            text = Text("%(field)s must be at most %(days)s days after from", days=MAX_LENGTH.days)
+            raise invalid([FieldError("to", "maxWindow", text)])
         system = await self._system(context)
         covering = await self.store.covering(context, block.provider_id, block.starts, block.ends)
         if Capability.BLOCK_TIME in system.capabilities:  # inside another absence that one's time: undoing it opens all

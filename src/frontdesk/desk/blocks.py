@@ -22,7 +22,7 @@ from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 MAX_BLOCK_LENGTH = timedelta(days=366)
 _MAX_LISTED = 50
@@ -182,15 +182,17 @@ def read_block(kind: str, place: int, starts: str, ends: str, reason: str = "", 
     except ValidationError as error:
         raise _refused(error) from None
     if now is not None and length > MAX_BLOCK_LENGTH:
-        raise invalid([FieldError("to", "maxWindow", "to must be at most a year after from")])
+        raise invalid([FieldError("to", "maxWindow", Text("%(field)s must be at most a year after from"))])
     if now is not None and _day(block.ends) < (now - timedelta(days=1)).date():
-        raise invalid([FieldError("to", "order", "to must not be in the past")])
+        raise invalid([FieldError("to", "order", Text("%(field)s must not be in the past"))])
     return block
 
 
 def _refused(error: ValidationError) -> Problem:
+    from frontdesk.practice_file.fields import text_of
+
     details = [each for each in error.errors(include_url=False, include_input=False) if each["loc"]]
-    return invalid([FieldError(str(each["loc"][0]), "required", f"{each['loc'][0]} {each['msg']}") for each in details])
+    return invalid([FieldError(str(each["loc"][0]), "required", text_of(each)) for each in details])
 
 
 def overlaps(block: Block, starts_at: datetime, ends_at: datetime, time_zone: str) -> bool:

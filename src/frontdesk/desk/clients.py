@@ -34,6 +34,7 @@ from frontdesk.desk.form_uses import recorder_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.store.database import Database
 from frontdesk.store.rows import field_names
+from frontdesk.texts import Text
 
 # All practices share the service. These hold for each client: nothing limits how many clients a practice has.
 _MAX_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
@@ -121,7 +122,7 @@ class Clients:
                 clock=lambda: context.now,
             )
         except ClientError as error:
-            raise invalid([FieldError(error.field or "$", "client", str(error))]) from None
+            raise invalid([FieldError(error.field or "$", "client", error.text)]) from None
         context.seal_soon()
         return changed
 
@@ -160,11 +161,14 @@ def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None
         try:
             rule()
         except ClientError as error:
-            errors.append(FieldError(error.field or "$", "client", str(error)))
+            errors.append(FieldError(error.field or "$", "client", error.text))
     if errors:
         raise invalid(errors)
 
 
 def _check_allowed(field: str, value: int, maximum: int) -> None:
     if value > maximum:
-        raise ClientError(f"Only the operator can set more than {maximum}, with frontdesk client set-limits.", field)
+        text = Text(
+            "Only the operator can set more than %(maximum)s, with frontdesk client set-limits.", maximum=maximum
+        )
+        raise ClientError(text, field)

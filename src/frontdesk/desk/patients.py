@@ -26,6 +26,7 @@ from frontdesk.systems.port import (
     PatientSearch,
     SchedulingSystem,
 )
+from frontdesk.texts import Text
 
 SHOWN = 25
 MAX_SEARCH_LENGTH = 200
@@ -43,6 +44,8 @@ _OTHER_MONTHS = {
     "ago": "aug",
     "dic": "dec",
 }
+_TOO_LONG = Text("%(field)s must be at most %(maximum)s characters", maximum=MAX_SEARCH_LENGTH)
+_NEEDED = Text("%(field)s needs part of a name, the last digits of a phone number, a date of birth, or a number")
 _MONTH = rf"(?:de\s+)?(?P<name>(?:{'|'.join((*_MONTHS, *_OTHER_MONTHS))})[a-z]*)\.?"
 _DATES = tuple(
     re.compile(pattern, re.ASCII | re.IGNORECASE)
@@ -106,12 +109,11 @@ class Patients:
                 "capability_not_supported", "The practice's own system finds patients by all four fields only."
             )
         if len(text) > MAX_SEARCH_LENGTH:
-            raise invalid([FieldError("search", "maxLength", f"search must be at most {MAX_SEARCH_LENGTH} characters")])
+            raise invalid([FieldError("search", "maxLength", _TOO_LONG)])
         date_format = (await system.directory()).practice.date_format
         searches, number = parse_search(text, date_format), _NUMBER.match(text.strip())
         if searches == [PatientSearch()] and number is None:
-            message = "search needs part of a name, the last digits of a phone number, a date of birth, or a number"
-            raise invalid([FieldError("search", "notBlank", message)])
+            raise invalid([FieldError("search", "notBlank", _NEEDED)])
         numbered = None if number is None else await system.patients.get_patient(int(number[1]))
         found = [] if numbered is None else [numbered]
         for search in searches:

@@ -22,7 +22,7 @@ from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import Capability
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 MAX_PERIOD = timedelta(days=92)
 OUTCOMES = ("completed", "noShow", "cancelled", "open")
@@ -126,7 +126,8 @@ class Reports:
     async def read(self, context: ActionContext, period: Period) -> Report:
         context.require("admin")
         if not timedelta(0) <= period.last - period.first < MAX_PERIOD:
-            raise invalid([FieldError("to", "maxWindow", f"to must be at most {MAX_PERIOD.days} days after from")])
+            text = Text("%(field)s must be at most %(days)s days after from", days=MAX_PERIOD.days)
+            raise invalid([FieldError("to", "maxWindow", text)])
         system = await self.systems(context.staff.caller())
         directory = await system.directory()
         counts = Capability.OPENING_HOURS in system.capabilities

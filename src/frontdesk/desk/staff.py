@@ -68,7 +68,7 @@ class Staff:
                 check=partial(context.require_in, role="admin"),
             )
         except StaffError as error:
-            raise declined(str(error)) from None
+            raise declined(error.text) from None
         context.seal_soon()
         return added
 
@@ -81,7 +81,7 @@ class Staff:
             check = partial(context.require_in, role="admin", others=[staff_id])
             member, token = await new_link(self.database, staff_id, audit=context.audit, reset=reset, check=check)
         except StaffError as error:
-            raise Problem("conflict", str(error)) from None
+            raise Problem("conflict", error.text) from None
         context.seal_soon()
         return member, link_address(self.public_url, token)
 
@@ -109,7 +109,7 @@ class Staff:
         try:
             await remove_passkey(self.database, context.practice_id, staff_id, passkey_id, audit=context.audit)
         except StaffError as error:
-            raise Problem("not_found", str(error)) from None
+            raise Problem("not_found", error.text) from None
         context.seal_soon()
 
     async def end_session(self, context: ActionContext, staff_id: str, number: str) -> None:
@@ -117,7 +117,7 @@ class Staff:
         try:
             await end_session(self.database, context.practice_id, staff_id, number, audit=context.audit)
         except StaffError as error:
-            raise Problem("not_found", str(error)) from None
+            raise Problem("not_found", error.text) from None
         context.seal_soon()
 
     async def _reach(self, context: ActionContext, staff_id: str) -> None:

@@ -71,9 +71,9 @@ class Webhooks:
                 recorder=recorder_once(context, "console.add_webhook", once),
             )
         except (TargetError, EndpointLimitError) as error:
-            raise invalid([FieldError("url", "webhook", str(error))]) from None
+            raise invalid([FieldError("url", "webhook", error.text)]) from None
         except WebhookError as error:
-            raise invalid([FieldError("events", "webhook", str(error))]) from None
+            raise invalid([FieldError("events", "webhook", error.text)]) from None
         context.seal_soon()
         return added
 

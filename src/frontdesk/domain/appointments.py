@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from frontdesk.domain.local_time import local_date, minute_of
+from frontdesk.texts import N_
 
 # Legal states before each transition. Confirming a confirmed appointment changes nothing.
 CANCELLABLE = ("booked", "confirmed")
@@ -15,6 +16,15 @@ RECORDABLE = {
     "arrived": ("booked", "confirmed", "arrived", "completed", "noShow"),
     "completed": ("booked", "confirmed", "arrived", "completed"),
     "noShow": ("booked", "confirmed", "arrived", "noShow"),
+}
+_BEGUN = N_("The appointment has already begun or is over.")
+_CONFLICTS = {
+    "booked": N_("The appointment is already booked."),
+    "confirmed": N_("The appointment is already confirmed."),
+    "arrived": N_("The patient has already arrived."),
+    "completed": N_("The appointment is already completed."),
+    "noShow": N_("The patient did not show up for this appointment."),
+    "cancelled": N_("The appointment is already cancelled."),
 }
 # States that staff take back: the appointment is booked or confirmed again.
 RESTORABLE = ("confirmed", "arrived", "completed", "noShow", "cancelled")
@@ -58,10 +68,4 @@ def restored_status(appointment: Appointment) -> str:
 
 def conflict_detail(status: str, legal: Sequence[str]) -> str:
     """Why a transition is refused: the current status or, if that is legal, the time of the appointment."""
-    if status in legal:
-        return "The appointment has already begun or is over."
-    if status == "noShow":
-        return "The patient did not show up for this appointment."
-    if status == "arrived":
-        return "The patient has already arrived."
-    return f"The appointment is already {status}."
+    return _BEGUN if status in legal else _CONFLICTS[status]

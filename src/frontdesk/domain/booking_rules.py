@@ -8,6 +8,7 @@ from typing import Literal
 from frontdesk.domain.availability import Busy, OpenTimes, first_full, free_gaps, most_taken
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.local_time import clock_text, instant_at, local_date, zone
+from frontdesk.texts import Text
 
 Rule = Literal[
     "begun", "notice", "horizon", "closed", "away", "hours", "interval", "full", "patient", "new_patients", "procedure"
@@ -39,8 +40,8 @@ class BrokenRule:
     values: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def text(self) -> str:
-        return self.sentence % self.values
+    def text(self) -> str | Text:
+        return Text(self.sentence, **self.values) if self.values else self.sentence
 
 
 def why_closed(directory: Directory, provider: Provider, location: Location, start: int) -> BrokenRule | None:

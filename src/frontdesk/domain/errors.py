@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from frontdesk.texts import N_, Text
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
@@ -182,11 +184,15 @@ BY_GATEWAY = frozenset(("quota_exceeded", "rate_limited"))  # sent by the gatewa
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """An invalid field: the rule and a message that names the field, never its value."""
+    """An invalid field: the rule and what is wrong, never its value."""
 
     field: str
     rule: str
-    message: str
+    text: str | Text  # a template has %(field)s where it names the field
+
+    @property
+    def message(self) -> str:
+        return str(self.text.with_values(field=self.field) if isinstance(self.text, Text) else self.text)
 
     def as_json(self) -> dict[str, str]:
         return {"field": self.field, "rule": self.rule, "message": self.message}
@@ -201,7 +207,7 @@ class Problem(Exception):
     def __init__(
         self,
         code: str,
-        detail: str | None = None,
+        detail: str | Text | None = None,
         *,
         status: int | None = None,
         errors: Sequence[FieldError] = (),
@@ -213,10 +219,14 @@ class Problem(Exception):
         self.kind = kind
         self.code = code
         self.status = status or kind.status
-        self.detail = detail or kind.meaning
+        self.text = detail or kind.meaning
         self.errors = tuple(errors)
         self.retry_after = retry_after
         self.extra = dict(extra or {})
+
+    @property
+    def detail(self) -> str:
+        return str(self.text)
 
     def document(self, docs_url: str, request_id: str | None) -> dict[str, object]:
         """The RFC 7807 document. Gateway problems have no request id."""
@@ -239,8 +249,8 @@ def invalid(errors: Sequence[FieldError]) -> Problem:
     """400 if a value cannot be parsed, else 422; lists every invalid field."""
     unreadable = any(error.rule == BINDING for error in errors)
     fields = ", ".join(dict.fromkeys(error.field for error in errors))
-    detail = f"These fields are invalid: {fields}."
-    return Problem("validation", detail, status=400 if unreadable else 422, errors=errors)
+    text = Text("These fields are invalid: %(fields)s.", fields=fields)
+    return Problem("validation", text, status=400 if unreadable else 422, errors=errors)
 
 
 # What parsers raise for input that they cannot read.
@@ -252,11 +262,11 @@ def unreadable() -> Problem:
 
 
 # Refusals of operations and of scheduling systems alike.
-PATIENT_OVERLAP = "The patient already has an appointment that overlaps this time."
-HOLD_ENDED = "The hold has expired, or was booked or released."
-PATIENT_EXISTS = "A patient with this name, date of birth and phone number is already on file."
+PATIENT_OVERLAP = N_("The patient already has an appointment that overlaps this time.")
+HOLD_ENDED = N_("The hold has expired, or was booked or released.")
+PATIENT_EXISTS = N_("A patient with this name, date of birth and phone number is already on file.")
 
 
-def declined(reason: str) -> Problem:
+def declined(reason: str | Text) -> Problem:
     """The scheduling system declined a write; the reason is in the detail and in the errors."""
     return Problem("validation", reason, status=422, errors=[FieldError("$", "declined", reason)])

@@ -5,8 +5,10 @@ Joiners and variation selectors are allowed where the writing of a script needs 
 
 import unicodedata
 
-CONTROL = "must not contain control characters"
-INVISIBLE = "must not contain invisible or direction-changing characters"
+from frontdesk.texts import N_
+
+CONTROL = N_("%(field)s must not contain control characters")
+INVISIBLE = N_("%(field)s must not contain invisible or direction-changing characters")
 
 _JOINERS = "\u200c\u200d"
 # Scripts in which a joiner between two letters changes how a word is written, by the first word of a character's name.
@@ -33,7 +35,7 @@ _IGNORABLE = frozenset(
 
 
 def character_error(text: str) -> str | None:
-    """What is wrong with the characters of a text, None if nothing is."""
+    """What is wrong with the characters of a field, None if nothing is."""
     if text.isascii() and text.isprintable():
         return None
     errors = {_error(text, at) for at in range(len(text))}

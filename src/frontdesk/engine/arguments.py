@@ -15,6 +15,7 @@ from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.operations import Operation
 from frontdesk.operations._fields import NULL_REMOVES
 from frontdesk.operations._schemas import plain_schema
+from frontdesk.texts import N_, Text
 
 MAX_ERRORS = 100
 
@@ -24,7 +25,11 @@ _RULES = frozenset(
      "maxWindow", "required", "cursor")
 )  # fmt: skip
 _PYDANTIC_RULES = {"missing": "required", "extra_forbidden": "unknown"}
-_MESSAGES = {"missing": "is required", "extra_forbidden": "is not a field of this operation"}
+_TEXTS = {
+    "missing": Text(N_("%(field)s is required")),
+    "extra_forbidden": Text("%(field)s is not a field of this operation"),
+}
+_WRONG_TYPE = Text(N_("%(field)s has the wrong type"))
 
 
 @dataclass(slots=True)
@@ -140,7 +145,7 @@ def _collect(
         else:
             seen.add(lower)
             if isinstance(value, str) and not _is_text(value):
-                arguments.errors.append(FieldError(name, BINDING, f"{name} must be valid UTF-8"))
+                arguments.errors.append(FieldError(name, BINDING, Text("%(field)s must be valid UTF-8")))
             elif value is not None or name in nullable:
                 arguments.values[name] = _number(value) if name in integers else value
 
@@ -148,7 +153,7 @@ def _collect(
 def _refuse_repeated(arguments: Arguments, known: Mapping[str, str], repeated: Iterable[str]) -> None:
     for spelt in islice(repeated, MAX_ERRORS):
         name = known.get(spelt.lower()) or _shown(spelt)
-        arguments.errors.append(FieldError(name, BINDING, f"{name} must be given only once"))
+        arguments.errors.append(FieldError(name, BINDING, Text("%(field)s must be given only once")))
 
 
 def _number(text: str) -> object:
@@ -172,7 +177,8 @@ def _field_error(operation: Operation, detail: Any) -> FieldError:
         name = operation.input.model_fields[name].alias or name
     kind = detail["type"]
     if kind in _PYDANTIC_RULES:
-        return FieldError(name, _PYDANTIC_RULES[kind], f"{name} {_MESSAGES[kind]}")
+        return FieldError(name, _PYDANTIC_RULES[kind], _TEXTS[kind])
     if kind in _RULES:
-        return FieldError(name, kind, f"{name} {detail['msg']}" if name != "$" else detail["msg"])
-    return FieldError(name, BINDING, f"{name} has the wrong type")
+        template = detail["msg"]
+        return FieldError(name, kind, Text(template, **detail.get("ctx", {})))
+    return FieldError(name, BINDING, _WRONG_TYPE)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import Problem
+from frontdesk.texts import N_
 
 WAIT_SECONDS = 10.0
 _CROWDED_SECONDS = 1.0
 _MAX_REST = 0.1
-_BUSY = "Too many calls are being executed at the moment; this one was not executed."
+_BUSY = N_("Too many calls are being executed at the moment; this one was not executed.")
 
 _Turn = asyncio.Future[None]
 

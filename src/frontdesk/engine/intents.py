@@ -12,6 +12,7 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import FieldError, Problem
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Intent, SystemUnavailable
+from frontdesk.texts import Text
 
 MAX_KEY_LENGTH = 255
 _WAIT_TIMEOUT_SECONDS = 15.0  # how long a second confirmation waits for the first
@@ -31,10 +32,10 @@ def intent_of_key(client_id: str, key: str) -> bytes:
 def key_errors(key: str | None) -> list[FieldError]:
     """What is wrong with an Idempotency-Key, as of any other field."""
     if key is not None and not key.strip():
-        return [FieldError("Idempotency-Key", "notBlank", "Idempotency-Key must not be blank")]
+        return [FieldError("Idempotency-Key", "notBlank", Text("%(field)s must not be blank"))]
     if key is not None and len(key) > MAX_KEY_LENGTH:
-        message = f"Idempotency-Key must be at most {MAX_KEY_LENGTH} characters"
-        return [FieldError("Idempotency-Key", "maxLength", message)]
+        text = Text("%(field)s must be at most %(maximum)s characters", maximum=MAX_KEY_LENGTH)
+        return [FieldError("Idempotency-Key", "maxLength", text)]
     return []
 
 

@@ -101,7 +101,7 @@ class SimulatingWrites(Writes):
             if stored:
                 return stored
             challenge = await self.challenge(write)
-            challenge.detail = _detail(self.code)
+            challenge.text = _detail(self.code)
             raise challenge
         body = await super().execute(write)
         if SCENARIOS[self.code].moment == "after executing":

@@ -17,6 +17,7 @@ from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._status_changes import propose_status, require_state
 from frontdesk.systems.changes import CallIn, Reschedule
 from frontdesk.systems.port import Capability
+from frontdesk.texts import Text
 
 UNDO = timedelta(minutes=1)  # so long a step is taken back without a reason
 
@@ -63,7 +64,7 @@ async def _restore(context: Context, given: RestoreRequest) -> Proposal:
     if appointment.status not in RESTORABLE:
         raise Problem("conflict", "There is nothing to undo: the appointment is booked.")
     if given.reason is None and context.now - appointment.updated_at > UNDO:
-        raise invalid([FieldError("reason", "required", "reason is required: this was recorded a while ago")])
+        raise invalid([FieldError("reason", "required", Text("%(field)s is required: this was recorded a while ago"))])
     status = restored_status(appointment)
     return await propose_status(context, appointment.id, status, (appointment.status,), reason=given.reason)
 

@@ -18,12 +18,13 @@ from frontdesk.domain.errors import BINDING
 from frontdesk.domain.ids import APPOINTMENT_FORM, HOLD_FORM, PATIENT_FORM, PATIENT_ID
 from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_error
+from frontdesk.texts import N_
 
 INT32_MAX = 2**31 - 1
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 NAME_LENGTH, PHONE_LENGTH, REASON_LENGTH, EMAIL_LENGTH = 100, 32, 500, 254
 MAX_PHONE_DIGITS = 15
-FOREIGN_CURSOR = "must be the nextCursor of a page of this same query"
+FOREIGN_CURSOR = "%(field)s must be the nextCursor of a page of this same query"
 NULL_REMOVES = "x-null-removes"  # marks the schema of a field where null removes what is stored; elsewhere it is absent
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
@@ -50,9 +51,9 @@ class WriteInput(Input):
         return self.model_dump(mode="json", by_alias=True, exclude={"confirmation_token"}, exclude_none=True)
 
 
-def broken(rule: str, message: str) -> PydanticCustomError:
-    """The error for a broken rule, as pydantic collects it."""
-    return PydanticCustomError(rule, message)
+def broken(rule: str, template: str, **values: object) -> PydanticCustomError:
+    """The error for a broken rule, as pydantic collects it. The template has %(field)s where it names the field."""
+    return PydanticCustomError(rule, template, values)
 
 
 def _cursor(text: str) -> str:
@@ -66,26 +67,27 @@ def require_order(last: date | None, info: ValidationInfo) -> date | None:
     """Checks that the end of a window is not before its beginning, the field `first`."""
     first = info.data.get("first")
     if first is not None and last is not None and first > last:
-        raise broken("order", "must not be before from")
+        raise broken("order", N_("%(field)s must not be before from"))
     return last
 
 
 def int32(value: int) -> int:
     if not -INT32_MAX - 1 <= value <= INT32_MAX:
-        raise broken(BINDING, "must be a 32-bit integer")
+        raise broken(BINDING, "%(field)s must be a 32-bit integer")
     return value
 
 
 def _above_zero(value: int) -> int:
     if value <= 0:
-        raise broken("greaterThanZero", "must be greater than 0")
+        raise broken("greaterThanZero", "%(field)s must be greater than 0")
     return value
 
 
 def between(minimum: int, maximum: int) -> Callable[[int], int]:
     def check(value: int) -> int:
         if not minimum <= value <= maximum:
-            raise broken("range", f"must be from {minimum} to {maximum}")
+            template = N_("%(field)s must be from %(minimum)s to %(maximum)s")
+            raise broken("range", template, minimum=minimum, maximum=maximum)
         return value
 
     return check
@@ -97,13 +99,13 @@ def _read_date(value: object) -> date:
             return date.fromisoformat(value)
         except ValueError:
             pass
-    raise broken(BINDING, "must be a date in the form yyyy-MM-dd, without a time")
+    raise broken(BINDING, N_("%(field)s must be a date in the form yyyy-MM-dd, without a time"))
 
 
 def _not_future(value: date, info: ValidationInfo) -> date:
     assert info.context is not None
     if value > info.context["today"]:
-        raise broken("notFuture", "must not be in the future")
+        raise broken("notFuture", N_("%(field)s must not be in the future"))
     return value
 
 
@@ -116,13 +118,13 @@ def _visible(value: str) -> str:
 
 def _not_blank(value: str) -> str:
     if not value.strip():
-        raise broken("notBlank", "must not be blank")
+        raise broken("notBlank", N_("%(field)s must not be blank"))
     return value
 
 
 def _with_letter(value: str) -> str:
     if not has_letter(value):
-        raise broken("characters", "must contain a letter")
+        raise broken("characters", N_("%(field)s must contain a letter"))
     return value
 
 
@@ -135,7 +137,7 @@ def _at_most(length: int) -> Callable[[str], str]:
 
     def check(value: str) -> str:
         if len(value) > length:
-            raise broken("maxLength", f"must be at most {length} characters")
+            raise broken("maxLength", N_("%(field)s must be at most %(maximum)s characters"), maximum=length)
         return value
 
     return check
@@ -145,9 +147,9 @@ def _digits_from(minimum: int) -> Callable[[str], str]:
     def check(value: str) -> str:
         count = len(digits(value))
         if count < minimum:
-            raise broken("minDigits", f"must contain at least {minimum} digits")
+            raise broken("minDigits", N_("%(field)s must contain at least %(minimum)s digits"), minimum=minimum)
         if count > MAX_PHONE_DIGITS:
-            raise broken("maxLength", f"must contain at most {MAX_PHONE_DIGITS} digits")
+            raise broken("maxLength", N_("%(field)s must contain at most %(maximum)s digits"), maximum=MAX_PHONE_DIGITS)
         return value
 
     return check
@@ -155,7 +157,7 @@ def _digits_from(minimum: int) -> Callable[[str], str]:
 
 def _email(value: str) -> str:
     if not _EMAIL.match(value):
-        raise broken(BINDING, "must be an e-mail address")
+        raise broken(BINDING, N_("%(field)s must be an e-mail address"))
     return value
 
 
@@ -168,7 +170,7 @@ def _patient_reference(value: object) -> str | int:
             value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT32_MAX:
         return value
-    raise broken(BINDING, "must be a pat_ id or a patient number")
+    raise broken(BINDING, "%(field)s must be a pat_ id or a patient number")
 
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f"

@@ -9,15 +9,20 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPOINTMENT_ID, PATIENT_ID
 from frontdesk.domain.patients import Patient
 from frontdesk.operations._operation import Context
+from frontdesk.texts import N_
+
+NO_LOCATION = N_("There is no such location.")
+NO_PROVIDER = N_("There is no such provider.")
+NO_VISIT_TYPE = N_("There is no such visit type.")
 
 R = TypeVar("R", Location, Provider, VisitType)
 
 
-def existing_record(records: Mapping[int, R], record_id: int, noun: str) -> R:
-    """A record of the directory."""
+def existing_record(records: Mapping[int, R], record_id: int, missing: str) -> R:
+    """A record of the directory. Raises `not_found` with the sentence `missing`."""
     found = records.get(record_id)
     if found is None or not found.active:
-        raise Problem("not_found", f"There is no such {noun}.")
+        raise Problem("not_found", missing)
     return found
 
 

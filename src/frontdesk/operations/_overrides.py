@@ -18,6 +18,12 @@ from frontdesk.operations._records import AppointmentWritten, Record, visit_read
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Book, Override, Reschedule
 from frontdesk.systems.port import BookingSeen, Capability, OverrideCheck, SchedulingSystem, needed
+from frontdesk.texts import Text
+
+_TOO_LATE = Text(
+    "This began more than %(minutes)s minutes ago, and can no longer be booked.", minutes=LATEST.seconds // 60
+)
+_TOO_FAR = Text("This is more than %(days)s days ahead, further than anybody can book.", days=FURTHEST.days)
 
 
 class Request(WriteInput):
@@ -52,9 +58,9 @@ async def check_override(
         require_state(moved, RESCHEDULABLE, now, only_upcoming=True)
     starts = instant_at(slot.start)
     if starts < now - LATEST:
-        raise declined(f"This began more than {LATEST.seconds // 60} minutes ago, and can no longer be booked.")
+        raise declined(_TOO_LATE)
     if starts > now + FURTHEST:
-        raise declined(f"This is more than {FURTHEST.days} days ahead, further than anybody can book.")
+        raise declined(_TOO_FAR)
     if not checked.slot.available:
         raise Problem("slot_unavailable", "The practice no longer offers this visit, this provider or this location.")
     if checked.patient_busy:
@@ -112,14 +118,14 @@ async def _move(context: Context, given: MoveRequest) -> Proposal:
 def _override(given: Request, broken: Sequence[BrokenRule]) -> Override | None:
     """None if nothing forbids the booking any more. Raises Problem if it breaks a rule that was not shown."""
     if not given.reason.strip():
-        raise invalid([FieldError("reason", "notBlank", "reason must not be blank")])
+        raise invalid([FieldError("reason", "notBlank", Text("%(field)s must not be blank"))])
     if {each.rule for each in broken} - set(given.rules):
         raise Problem("conflict", "This has changed since it was shown: another rule would be broken. Read it again.")
     return Override(tuple(each.rule for each in broken), given.reason) if broken else None
 
 
 def _shown(given: Request, broken: Sequence[BrokenRule]) -> dict[str, object]:
-    return {"brokenRules": [each.text for each in broken], "reason": given.reason}
+    return {"brokenRules": [str(each.text) for each in broken], "reason": given.reason}
 
 
 def _override_write(

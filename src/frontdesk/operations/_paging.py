@@ -8,6 +8,7 @@ from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.operations._fields import FOREIGN_CURSOR
 from frontdesk.operations._operation import Context
 from frontdesk.operations._records import DirectoryRecord, record_body
+from frontdesk.texts import Text
 
 DirectoryEntry = Location | Provider | VisitType | Procedure
 
@@ -29,7 +30,7 @@ def position(context: Context, query: Sequence[object], cursor: str | None) -> l
         return None
     found = context.cursors.decode(query, cursor)
     if found is None:
-        raise invalid([FieldError("cursor", "cursor", f"cursor {FOREIGN_CURSOR}")])
+        raise invalid([FieldError("cursor", "cursor", Text(FOREIGN_CURSOR))])
     return found
 
 

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input
-from frontdesk.operations._lookups import existing_record
+from frontdesk.operations._lookups import NO_VISIT_TYPE, existing_record
 from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
 from frontdesk.operations._records import VisitTypeRecord, record_body
 
@@ -17,7 +17,7 @@ async def run(context: Context, given: Request) -> dict[str, object]:
     """Reads one visit type: name, description, and whether it is for new or existing patients. Call it to check that
     the visit type fits the patient. Then call list_procedures with its id."""
     visit_types = (await context.system.directory()).visit_types
-    return record_body(VisitTypeRecord, existing_record(visit_types, given.visit_type_id, "visit type"))
+    return record_body(VisitTypeRecord, existing_record(visit_types, given.visit_type_id, NO_VISIT_TYPE))
 
 
 OPERATION = Operation(

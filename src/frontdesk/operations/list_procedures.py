@@ -6,7 +6,7 @@ from pydantic import Field
 from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
-from frontdesk.operations._lookups import existing_record
+from frontdesk.operations._lookups import NO_VISIT_TYPE, existing_record
 from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
 from frontdesk.operations._paging import directory_page, position
 from frontdesk.operations._records import Page, ProcedureRecord, Record, VisitTypeRecord, record_body
@@ -38,7 +38,7 @@ async def run(context: Context, given: Request) -> dict[str, object]:
     query = ["list_procedures", given.visit_type_id]
     position(context, [*query, given.name], given.cursor)  # 422 before 404
     directory = await context.system.directory()
-    visit_type = existing_record(directory.visit_types, given.visit_type_id, "visit type")
+    visit_type = existing_record(directory.visit_types, given.visit_type_id, NO_VISIT_TYPE)
     return directory_page(context, query, visit_type.procedures, ProcedureRecord, given)
 
 

@@ -13,7 +13,6 @@ from frontdesk.operations._slots import slot_items
 from frontdesk.systems.port import Capability, SlotQuery
 
 MAX_WINDOW = timedelta(days=14)
-_AT_MOST = f"at most {MAX_WINDOW.days} days after from"
 
 
 class Request(Input):
@@ -22,7 +21,9 @@ class Request(Input):
     visit_type_id: Annotated[Id, Field(description="From list_visit_types.")]
     procedure_id: Annotated[Id, Field(description="From list_procedures.")]
     first: Annotated[Date, Field(alias="from", description="First date, in the location's time zone.")]
-    last: Annotated[Date, Field(alias="to", description=f"Last date, included; {_AT_MOST}.")]
+    last: Annotated[
+        Date, Field(alias="to", description=f"Last date, included; at most {MAX_WINDOW.days} days after from.")
+    ]
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | None = None
 
@@ -31,7 +32,7 @@ class Request(Input):
     def _window(cls, last: date, info: ValidationInfo) -> date:
         require_order(last, info)
         if "first" in info.data and last - info.data["first"] > MAX_WINDOW:
-            raise broken("maxWindow", f"must be {_AT_MOST}")
+            raise broken("maxWindow", "%(field)s must be at most %(days)s days after from", days=MAX_WINDOW.days)
         return last
 
 

@@ -8,16 +8,20 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 from frontdesk.host_lookups import HostLookups
+from frontdesk.texts import N_, ExplainedError, Text
 
 MAX_URL_LENGTH = 2000
-NOT_PUBLIC = "The address must be a public address."
+NOT_PUBLIC = N_("The address must be a public address.")
+_UNPRINTABLE = Text(
+    "The address is at most %(maximum)s printable ASCII characters without spaces.", maximum=MAX_URL_LENGTH
+)
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
 
-class TargetError(Exception):
-    """The target is not allowed; the message is one sentence."""
+class TargetError(ExplainedError):
+    """The target is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Target:
 def parse_target(url: str, *, allow_private: bool) -> Target:
     parts, port = _split(url)
     if len(url) > MAX_URL_LENGTH or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise TargetError(f"The address is at most {MAX_URL_LENGTH} printable ASCII characters without spaces.")
+        raise TargetError(_UNPRINTABLE)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise TargetError("The address must be a complete https:// URL.")
     if parts.scheme != "https" and not allow_private:

@@ -4,9 +4,18 @@ from datetime import date
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file.contents import PatientRecord, PracticeFile
-from frontdesk.practice_file.errors import FileError, PracticeFileError
+from frontdesk.practice_file.errors import NOT_A_NUMBER, FileError, PracticeFileError
 
-__all__ = ["FileError", "PatientRecord", "PracticeFile", "PracticeFileError", "dump", "dump_json", "parse"]
+__all__ = [
+    "NOT_A_NUMBER",
+    "FileError",
+    "PatientRecord",
+    "PracticeFile",
+    "PracticeFileError",
+    "dump",
+    "dump_json",
+    "parse",
+]
 
 # Parsing and writing are imported lazily to keep the service's start fast.
 

@@ -14,16 +14,18 @@ from pydantic_core import ErrorDetails
 
 from frontdesk.domain.directory import Directory
 from frontdesk.practice_file import fhir
-from frontdesk.practice_file.errors import FileError, Finding, PracticeFileError, Steps, position
+from frontdesk.practice_file.errors import NOT_A_NUMBER, FileError, Finding, PracticeFileError, Steps, position
+from frontdesk.practice_file.fields import text_of
 from frontdesk.practice_file.model import PARTS, FilePart, PatientPart, ValidationContext
 from frontdesk.practice_file.part import Part
 from frontdesk.practice_file.positions import Positions
+from frontdesk.texts import N_, Text
 
 Ids = list[tuple[Steps, int]]  # the ids in one list, each with its path
 
-_MESSAGES = {
-    "missing": "is required",
-    "int_type": "must be a whole number",
+_TEXTS: Mapping[str, str | Text] = {
+    "missing": Text(N_("%(field)s is required")),
+    "int_type": NOT_A_NUMBER,
     "bool_type": "must be true or false",
     "list_type": "must be a list",
     "model_type": "must be a mapping of keys to values",
@@ -55,7 +57,7 @@ def check(
 
 def _error(finding: Finding, positions: Positions) -> FileError:
     line, column = positions.of(finding.steps, last=finding.repeated) or (None, None)
-    return FileError(_path(finding.steps), finding.message, line, column)
+    return FileError(_path(finding.steps), finding.text, line, column)
 
 
 def _ids(parent: object, steps: Steps, section: str, key: str = "id") -> Ids:
@@ -128,20 +130,19 @@ def _system_settings(document: object, listed: Mapping[str, set[int]], known: Di
 def _finding(steps: Steps, details: ErrorDetails, part: type[Part] | None = None) -> Finding:
     kind = details["type"]
     if kind == "rule":
-        message = details["msg"]
+        text: str | Text = text_of(details)
     elif kind == "extra_forbidden":
-        message = _unknown(steps, part)
+        text = _unknown(steps, part)
     elif kind == "union_tag_invalid":
-        message = f"its kind must be one of {details['ctx']['expected_tags']}"
+        text = f"its kind must be one of {details['ctx']['expected_tags']}"
     elif kind == "literal_error":
-        message = f"must be {details['ctx']['expected']}"
+        text = f"must be {details['ctx']['expected']}"
     elif kind == "string_type":
-        message = "must be text"
-        if isinstance(details["input"], bool | int | float):
-            message += "; put it in quotes"
+        is_scalar = isinstance(details["input"], bool | int | float)
+        text = "must be text; put it in quotes" if is_scalar else Text(N_("%(field)s must be text"))
     else:
-        message = _MESSAGES[kind]
-    return Finding(steps, message)
+        text = _TEXTS[kind]
+    return Finding(steps, text)
 
 
 def _unknown(steps: Steps, part: type[Part] | None = None) -> str:

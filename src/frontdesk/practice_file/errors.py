@@ -3,15 +3,23 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from frontdesk.texts import Text
+
+NOT_A_NUMBER = Text("%(field)s must be a whole number")
 Steps = tuple[str | int, ...]  # the keys and list indexes that lead to a value; () is the whole document
 
 
 @dataclass(frozen=True)
 class FileError:
     path: str  # like providers[2].hours[0].to; $ is the whole document
-    message: str
+    text: str | Text  # a template has %(field)s where it names the field
     line: int | None = field(default=None, compare=False)  # from 1; None: not known
     column: int | None = field(default=None, compare=False)
+
+    @property
+    def message(self) -> str:
+        """Without the name of the field, which stands at the end of the path."""
+        return str(self.text.with_values(field="")).lstrip() if isinstance(self.text, Text) else self.text
 
 
 class PracticeFileError(Exception):
@@ -27,7 +35,7 @@ class Finding:
     """An error with its path as separate steps."""
 
     steps: Steps
-    message: str
+    text: str | Text
     repeated: bool = False  # about the last key of this name, and not the first
 
 

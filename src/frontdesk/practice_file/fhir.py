@@ -203,8 +203,8 @@ def references(
             missing = (listed[section] | active[section]) - {int(key) for key in mapped if _ID.fullmatch(key)}
             for number in sorted(missing):
                 unlisted = "" if number in listed[section] else ", which is not in the file and stays active,"
-                message = f"the {noun} with the id {number}{unlisted} needs its upstream reference"
-                yield Finding((*PLACE, section), message)
+                text = f"the {noun} with the id {number}{unlisted} needs its upstream reference"
+                yield Finding((*PLACE, section), text)
         existing = listed[section] | kept.get(section, set())
         yield from _of_section(section, noun, mapped, existing, stored.get(section) or {})
 

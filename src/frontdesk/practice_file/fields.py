@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from zoneinfo import available_timezones
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_error
+from frontdesk.texts import N_, Text
 
 _SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -21,8 +22,17 @@ _DATE_TIME = re.compile(_DATE.pattern + "T(?:" + _CLOCK.pattern + ")(?::00)?")
 _EMAIL = r"[^@\s]+@[^@\s]+"
 
 
-def broken(message: str) -> PydanticCustomError:
-    return PydanticCustomError("rule", message)
+def broken(text: str | Text) -> PydanticCustomError:
+    """The error for a broken rule. What a form may show has %(field)s where it names the field."""
+    if isinstance(text, str):
+        return PydanticCustomError("rule", text)
+    return PydanticCustomError("rule", text.template, dict(text.values))
+
+
+def text_of(details: ErrorDetails) -> Text:
+    """The text of a broken rule."""
+    template = details["msg"]
+    return Text(template, **details.get("ctx", {}))
 
 
 def key(description: str, example: object, default: object = ..., alias: str | None = None) -> Any:
@@ -44,45 +54,40 @@ class Rule:
         return {**handler(inner), **self.schema}
 
 
-def rule(holds: Callable[[Any], object], message: str, **schema: object) -> Rule:
+def rule(holds: Callable[[Any], object], text: str | Text, **schema: object) -> Rule:
     """Refuses values for which `holds` is false."""
 
     def check(value: object) -> object:
         if not holds(value):
-            raise broken(message)
+            raise broken(text)
         return value
 
     return Rule(check, schema)
 
 
-def form(pattern: str, message: str, maximum: int | None = None) -> Rule:
+def form(pattern: str, text: str, maximum: int | None = None) -> Rule:
     """Accepts text that the pattern describes as a whole, at most `maximum` characters long."""
     compiled = re.compile(pattern)
     schema = {"pattern": f"^(?:{pattern})$"} | ({} if maximum is None else {"maxLength": maximum})
-    return rule(
-        lambda value: (maximum is None or len(value) <= maximum) and compiled.fullmatch(value), message, **schema
-    )
+    return rule(lambda value: (maximum is None or len(value) <= maximum) and compiled.fullmatch(value), text, **schema)
 
 
 def within(minimum: int, maximum: int) -> Rule:
-    return rule(
-        lambda value: minimum <= value <= maximum,
-        f"must be from {minimum} to {maximum}",
-        minimum=minimum,
-        maximum=maximum,
-    )
+    text = Text("%(field)s must be from %(minimum)s to %(maximum)s", minimum=minimum, maximum=maximum)
+    return rule(lambda value: minimum <= value <= maximum, text, minimum=minimum, maximum=maximum)
 
 
 def _has_digits(minimum: int, maximum: int) -> Rule:
-    return rule(lambda value: minimum <= len(digits(value)) <= maximum, f"must contain {minimum} to {maximum} digits")
+    text = Text("%(field)s must contain %(minimum)s to %(maximum)s digits", minimum=minimum, maximum=maximum)
+    return rule(lambda value: minimum <= len(digits(value)) <= maximum, text)
 
 
 def _text(maximum: int, *, lines: bool = False) -> Rule:
     def check(value: str) -> str:
         if not value.strip():
-            raise broken("must not be blank")
+            raise broken(N_("%(field)s must not be blank"))
         if len(value) > maximum:
-            raise broken(f"must be at most {maximum} characters long")
+            raise broken(Text("%(field)s must be at most %(maximum)s characters long", maximum=maximum))
         error = character_error(value.replace("\n", " ") if lines else value)
         if error is not None:
             raise broken(error)
@@ -107,7 +112,7 @@ def _time_zones() -> frozenset[str]:
 
 def _opens(value: object) -> int:
     if not isinstance(value, str) or not (clock := _CLOCK.fullmatch(value)):
-        raise broken("must be a time like 09:00")
+        raise broken(N_("%(field)s must be a time like 09:00"))
     return int(clock[1]) * 60 + int(clock[2])
 
 
@@ -120,8 +125,8 @@ def _date(value: object) -> date:
         try:
             return date.fromisoformat(value)
         except ValueError:
-            raise broken("must be a date that exists") from None
-    raise broken("must be a date like 2026-12-25")
+            raise broken(N_("%(field)s must be a date that exists")) from None
+    raise broken(N_("%(field)s must be a date like 2026-12-25"))
 
 
 def _local_time(value: object) -> datetime:
@@ -129,8 +134,8 @@ def _local_time(value: object) -> datetime:
         try:
             return datetime.fromisoformat(value)
         except ValueError:
-            raise broken("must be a date and time that exist") from None
-    raise broken("must be a local date and time like 2026-12-24T12:00, without an offset")
+            raise broken(N_("%(field)s must be a date and time that exist")) from None
+    raise broken(N_("%(field)s must be a local date and time like 2026-12-24T12:00, without an offset"))
 
 
 def _matching(pattern: str) -> dict[str, str]:
@@ -143,14 +148,17 @@ Id = Annotated[int, within(1, 2**31 - 1)]
 MAX_PATIENT_NUMBER = 2_000_000_000
 PatientNumber = Annotated[int, within(1, MAX_PATIENT_NUMBER)]
 Name = Annotated[str, _text(100)]
-PersonName = Annotated[Name, rule(has_letter, "must contain a letter")]
+PersonName = Annotated[Name, rule(has_letter, N_("%(field)s must contain a letter"))]
 Reason = Annotated[str, _text(500)]
 Description = Annotated[str, _text(1000, lines=True)]
 AddressText = Annotated[str, *_NUMBER_OR_TEXT, _text(100)]
 Phone = Annotated[str, *_NUMBER_OR_TEXT, _text(32), _has_digits(4, 15)]
 PatientPhone = Annotated[str, *_NUMBER_OR_TEXT, _text(32), _has_digits(7, 15)]
-Email = Annotated[str, _text(254), form(_EMAIL, "must be an e-mail address")]
-TimeZone = Annotated[str, rule(lambda value: value in _time_zones(), "must be an IANA time zone like America/New_York")]
+Email = Annotated[str, _text(254), form(_EMAIL, N_("%(field)s must be an e-mail address"))]
+TimeZone = Annotated[
+    str,
+    rule(lambda value: value in _time_zones(), N_("%(field)s must be an IANA time zone like America/New_York")),
+]
 Duration = Annotated[int, within(1, 1440)]
 Buffer = Annotated[int, within(0, 1440)]
 Notice = Annotated[int, within(0, 525_600)]

@@ -16,6 +16,7 @@ from frontdesk.feature import features
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
 from frontdesk.practice_file.part import FeaturePart, Part
+from frontdesk.texts import N_
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,17 @@ def _existing_procedure(value: int, info: ValidationInfo[ValidationContext]) -> 
 
 def _not_future(value: date, info: ValidationInfo[ValidationContext]) -> date:
     if info.context.today is not None and value > info.context.today:
-        raise broken("must not be in the future")
+        raise broken(N_("%(field)s must not be in the future"))
     return value
 
 
-def _ordered(first: str, holds: Callable[[object, object], bool], message: str) -> AfterValidator:
+def _ordered(first: str, holds: Callable[[object, object], bool], template: str) -> AfterValidator:
     """Compares a value with an earlier field, unless that field is absent or invalid."""
 
     def check(value: object, info: ValidationInfo) -> object:
         other = info.data.get(first)
         if other is not None and not holds(other, value):
-            raise broken(message)
+            raise broken(template)
         return value
 
     return AfterValidator(check)
@@ -146,7 +147,7 @@ class ClosurePart(Part):
     """Days on which a location is closed."""
 
     first: fields.Day = key("The first day, at the location.", "2027-07-05", alias="from")
-    last: Annotated[fields.Day, _ordered("first", le, "must not be before from")] = key(
+    last: Annotated[fields.Day, _ordered("first", le, N_("%(field)s must not be before from"))] = key(
         "The last day, included.", "2027-07-05", alias="to"
     )
     reason: fields.Reason | None = key("Shown to staff only.", "Holiday", None)
@@ -180,23 +181,23 @@ class HoursPart(Part):
     )
     days: Annotated[
         list[Day],
-        rule(len, "must name at least one day", minItems=1),
+        rule(len, N_("%(field)s must name at least one day"), minItems=1),
     ] = key("The days of the week.", ["mon", "tue"])
     opens: fields.Opens = key("The beginning, in local time of the location.", "09:00", alias="from")
-    closes: Annotated[fields.Closes, _ordered("opens", lt, "must be after from")] = key(
+    closes: Annotated[fields.Closes, _ordered("opens", lt, N_("%(field)s must be after from"))] = key(
         "The end; up to 24:00.", "12:00", alias="to"
     )
     effective_from: fields.Day | None = key("The first day on which they hold.", "2027-01-01", None)
-    effective_to: Annotated[fields.Day, _ordered("effective_from", le, "must not be before effectiveFrom")] | None = (
-        key("The last day on which they hold, included.", "2027-06-30", None)
-    )
+    effective_to: (
+        Annotated[fields.Day, _ordered("effective_from", le, N_("%(field)s must not be before effectiveFrom"))] | None
+    ) = key("The last day on which they hold, included.", "2027-06-30", None)
 
 
 class TimeOffPart(Part):
     """An absence of a provider, in local time of each location."""
 
     starts: fields.LocalTime = key("The beginning.", "2027-07-01T12:00", alias="from")
-    ends: Annotated[fields.LocalTime, _ordered("starts", lt, "must be after from")] = key(
+    ends: Annotated[fields.LocalTime, _ordered("starts", lt, N_("%(field)s must be after from"))] = key(
         "The end.", "2027-07-05T00:00", alias="to"
     )
     reason: fields.Reason | None = key("Shown to staff only.", "Vacation", None)

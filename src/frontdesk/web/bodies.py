@@ -37,7 +37,7 @@ def look_up_again(request: HttpRequest, authenticator: Authenticator, resource: 
 
 def _missing(message: str) -> BodyNotRead:
     problem = invalid([FieldError("$", BINDING, message)])
-    return BodyNotRead(problem.code, problem.detail, status=problem.status, errors=problem.errors)
+    return BodyNotRead(problem.code, problem.text, status=problem.status, errors=problem.errors)
 
 
 def require_json_body(content_type: bytes | None, body: bytes) -> None:

@@ -7,6 +7,7 @@ from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
 from frontdesk.domain.text import character_error
+from frontdesk.texts import N_, ExplainedError, Text
 
 _MAX_NAME_LENGTH = 100
 _MAX_PER_MINUTE = 2**31 - 1
@@ -15,18 +16,19 @@ _MAX_BUDGET = 1_000_000
 _MAX_MATCH_MISSES = 100
 
 
-class ClientError(Exception):
-    """The request is invalid; the message is one sentence. `field` names the invalid field, if there is one."""
+class ClientError(ExplainedError):
+    """The request is invalid. `field` names the invalid field, if there is one."""
 
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, text: str | Text, field: str | None = None) -> None:
+        super().__init__(text)
         self.field = field
 
 
 def checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or character_error(name):
-        raise ClientError(f"A client's name is one line of 1 to {_MAX_NAME_LENGTH} characters.", "name")
+        text = Text("A client's name is one line of 1 to %(maximum)s characters.", maximum=_MAX_NAME_LENGTH)
+        raise ClientError(text, "name")
     return name
 
 
@@ -47,24 +49,41 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_limits(per_minute: int | None, quota: int | None) -> None:
-    for field, name, value, maximum in (
-        ("per_minute", "rate limit (calls a minute)", per_minute, _MAX_PER_MINUTE),
-        ("quota", "quota", quota, _MAX_QUOTA),
+    for field, template, value, maximum in (
+        (
+            "per_minute",
+            N_("The rate limit (calls a minute) must be between 1 and %(maximum)s."),
+            per_minute,
+            _MAX_PER_MINUTE,
+        ),
+        ("quota", N_("The quota must be between 1 and %(maximum)s."), quota, _MAX_QUOTA),
     ):
         if value is not None and not 1 <= value <= maximum:
-            raise ClientError(f"The {name} must be between 1 and {maximum}.", field)
+            raise ClientError(Text(template, maximum=maximum), field)
 
 
 def check_patient_access(**limits: int | None) -> None:
     """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
-    for field, name, maximum in (
-        ("patients_per_hour", "hourly patient limit", _MAX_BUDGET),
-        ("patients_per_day", "daily patient limit", _MAX_BUDGET),
-        ("match_misses", "number of failed matches", _MAX_MATCH_MISSES),
+    for field, template, maximum in (
+        (
+            "patients_per_hour",
+            N_("The hourly patient limit must be between 1 and %(maximum)s, or 0 for no limit."),
+            _MAX_BUDGET,
+        ),
+        (
+            "patients_per_day",
+            N_("The daily patient limit must be between 1 and %(maximum)s, or 0 for no limit."),
+            _MAX_BUDGET,
+        ),
+        (
+            "match_misses",
+            N_("The number of failed matches must be between 1 and %(maximum)s, or 0 for no limit."),
+            _MAX_MATCH_MISSES,
+        ),
     ):
         value = limits.get(field)
         if value is not None and not 0 <= value <= maximum:
-            raise ClientError(f"The {name} must be between 1 and {maximum}, or 0 for no limit.", field)
+            raise ClientError(Text(template, maximum=maximum), field)
 
 
 def ordered(scopes: Collection[str]) -> tuple[str, ...]:

@@ -23,13 +23,14 @@ from frontdesk.access.staff.sessions import IDLE, StaffSession, StaffSessions, s
 from frontdesk.domain.errors import Problem
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+from frontdesk.texts import N_
 
 LOCK_AFTER_MINUTES = (2, 5, 10, 15, 30)
 MAX_WRONG_PINS = 5
 _PIN = re.compile(r"[0-9]{4,8}\Z")
 _SALT = 16
 _PIN_CONTEXT = b"console pin"
-_OUTAGE = "Signing in is not possible at the moment."
+_OUTAGE = N_("Signing in is not possible at the moment.")
 _LOCKED = """
 SELECT left(encode(s.digest, 'hex'), 8) AS number, m.name, p.name AS practice_name, s.digest = $3 AS is_own
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id) JOIN staff_pin USING (staff_id)

@@ -17,6 +17,7 @@ from frontdesk.access.staff.members import (
 )
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.store.database import Database
+from frontdesk.texts import Text
 
 LINK_LIFETIME = timedelta(minutes=15)
 MAX_UNUSED_LINKS = 5
@@ -41,7 +42,7 @@ async def new_link(
     async with changing(database, check) as connection:
         held = await member_for_update(connection, staff_id)
         if held is None or held["disabled"]:
-            raise StaffError(f"The staff member {staff_id!r} is disabled: enable them first.")
+            raise StaffError(Text("The staff member '%(staff)s' is disabled: enable them first.", staff=staff_id))
         await connection.execute("DELETE FROM staff_link WHERE staff_id = $1 AND used_at IS NULL", member.staff_id)
         if reset:
             await delete_sessions_and_links(connection, staff_id)

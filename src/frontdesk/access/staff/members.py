@@ -23,6 +23,7 @@ from frontdesk.domain.text import character_error
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.practices import is_removed, why_unusable
+from frontdesk.texts import N_, ExplainedError, Text
 
 Role = Literal["staff", "admin"]
 Check = Callable[[Connection], Awaitable[None]]
@@ -32,6 +33,7 @@ _EVERY_SCOPE = frozenset(SCOPES)
 _ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
 _MAX_NAME_LENGTH = 100
+_NAME_RULE = N_("A staff member's name is one line of 1 to %(maximum)s characters.")
 _SELECT = """
 SELECT s.staff_id, s.practice_id, p.slug, s.name, s.role, s.email, s.oidc_subject IS NOT NULL AS linked, s.disabled,
        s.created_at, s.signed_in_at
@@ -43,8 +45,8 @@ ON CONFLICT (practice_id, email) DO NOTHING RETURNING 1
 """
 
 
-class StaffError(Exception):
-    """One sentence about why the request cannot be carried out."""
+class StaffError(ExplainedError):
+    """The request cannot be carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +230,10 @@ async def changing(database: Database, check: Check | None) -> AsyncIterator[Con
         yield connection
 
 
-def checked_name(name: str, of: str = "staff member") -> str:
+def checked_name(name: str, rule: str = _NAME_RULE) -> str:
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or character_error(name):
-        raise StaffError(f"A {of}'s name is one line of 1 to {_MAX_NAME_LENGTH} characters.")
+        raise StaffError(Text(rule, maximum=_MAX_NAME_LENGTH))
     return name
 
 

@@ -22,6 +22,7 @@ from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+from frontdesk.texts import N_, Text
 
 if TYPE_CHECKING:
     from frontdesk.access.staff.ceremonies import Claim
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 CHALLENGE_LIFETIME = timedelta(minutes=5)
 MAX_PASSKEYS = 20
 _ALPHABET = string.digits + string.ascii_letters
-_OUTAGE = "Signing in is not possible at the moment."
+_NAME_RULE = N_("A passkey's name is one line of 1 to %(maximum)s characters.")
+_OUTAGE = N_("Signing in is not possible at the moment.")
 _LIST = """
 SELECT passkey_id, name, created_at, last_used_at FROM staff_passkey WHERE staff_id = $1 ORDER BY created_at, passkey_id
 """
@@ -81,7 +83,7 @@ class Passkeys:
     async def register(self, session: StaffSession, challenge: str, answer: str, name: str, request_id: str) -> None:
         """Adds a passkey. StaffError says why it was refused."""
         ceremonies, now = await _ceremonies(), self._clock()
-        name = checked_name(name, "passkey")
+        name = checked_name(name, _NAME_RULE)
         try:
             made = ceremonies.verified_registration(self._party, challenge.encode(), answer)
         except ceremonies.PasskeyRefused:
@@ -93,7 +95,9 @@ class Passkeys:
                 raise StaffError("The passkey could not be checked. Try again.")
             owned = "SELECT count(*) FROM staff_passkey WHERE staff_id = $1"
             if await connection.fetchval(owned, session.staff_id) >= MAX_PASSKEYS:
-                raise StaffError(f"A staff member has at most {MAX_PASSKEYS} passkeys. Remove one first.")
+                raise StaffError(
+                    Text("A staff member has at most %(maximum)s passkeys. Remove one first.", maximum=MAX_PASSKEYS)
+                )
             values = (made.credential_id, made.public_key, made.sign_count, name, now)
             if not await connection.fetchval(_ADD, passkey_id, session.staff_id, *values):
                 raise StaffError("This passkey is registered already.")

@@ -21,6 +21,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.feature import StoredFeatures
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+from frontdesk.texts import N_
 
 IDLE = timedelta(minutes=30)
 SESSION_LIFETIME = timedelta(hours=12)
@@ -28,7 +29,7 @@ _TOUCH = timedelta(minutes=1)  # precision of last_seen_at: one write a minute, 
 _KEEP_LINKS = timedelta(days=1)
 _MAX_TOKEN_LENGTH = 200
 _MAX_SESSIONS = 20
-_OUTAGE = "Signing in is not possible at the moment."
+_OUTAGE = N_("Signing in is not possible at the moment.")
 
 Means = Literal["link", "oidc", "passkey"]
 

@@ -12,7 +12,7 @@ from frontdesk.console.practice_forms.hours import absence_bounds
 from frontdesk.desk.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 FIELDS = ("who", "from", "from_time", "to", "to_time", "reason")
 LABELS = {"from": N_("From"), "to": N_("To"), "reason": N_("Reason"), "who": N_("Who")}
@@ -86,10 +86,11 @@ def block_of(given: dict[str, str], now: datetime) -> Block:
     """Reads the form: a provider's time to the minute or whole days, a location's whole days."""
     kind, place = _place(given["who"])
     if place is None:
-        raise invalid([FieldError("who", "required", "who must be chosen")])
+        raise invalid([FieldError("who", "required", Text("%(field)s must be chosen"))])
     starts, ends = given["from"], given["to"] or given["from"]
     if kind == "location" and (given["from_time"] or given["to_time"]):
-        raise invalid([FieldError("from", "range", "from must be a whole day: a location closes for whole days")])
+        whole = Text("%(field)s must be a whole day: a location closes for whole days")
+        raise invalid([FieldError("from", "range", whole)])
     if kind == "provider":
         starts, ends = absence_bounds(given)
     return read_block(kind, place, starts, ends, given["reason"], now)

@@ -16,7 +16,7 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import ERRORS, FORM_LIFETIME, STALE, form_token, local_address, posted_form
 from frontdesk.console.rendering import render
 from frontdesk.domain.errors import Problem
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 from frontdesk.web.http_request import address_of
 
 _WRONG = N_("The PIN is wrong. After five wrong PINs the session ends.")
@@ -85,7 +85,7 @@ async def _lock(request: ConsoleRequest) -> Response:
     return request.redirect("/locked")
 
 
-async def _pin(request: ConsoleRequest, status: int = 200, error: str | None = None) -> Response:
+async def _pin(request: ConsoleRequest, status: int = 200, error: str | Text | None = None) -> Response:
     return request.render(
         "pin.html",
         title=_("PIN"),
@@ -108,7 +108,7 @@ async def _set_pin(request: ConsoleRequest) -> Response:
             number = int(minutes) if minutes.isascii() and minutes.isdecimal() and len(minutes) < 3 else 0
             await desk_lock.set_pin(request.session, form.get("current"), form.get("pin"), number, request_id)
     except StaffError as error:
-        return await _pin(request, 422, str(error))
+        return await _pin(request, 422, error.text)
     return request.redirect("/account", notice="pin_removed" if form.get("remove") else "pin_set")
 
 

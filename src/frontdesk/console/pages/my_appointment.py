@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from frontdesk.access.opaque_tokens import digest_of
 from frontdesk.access.patient_links import MAX_WRONG_DATES, is_token
+from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import gettext as _
@@ -148,7 +149,7 @@ async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
         await appointments.execute(link, operation, reason, visit.form.get("key"), visit.request_id)
     except Problem as problem:
         if problem.code == "validation" and reason:
-            error = problem.errors[0].message
+            error = translated(problem.errors[0].text, field=_("Reason"))
             return visit.render("my_appointment_cancel.html", problem.status, error=error, reason=reason)
         if problem.code != "conflict":
             raise
@@ -197,7 +198,7 @@ def _in_words(
             with outages_as_problems():
                 return await work(request, attempt)
         except Problem as problem:
-            error = _(_TOO_OFTEN) if problem.code == "rate_limited" else problem.detail
+            error = _(_TOO_OFTEN) if problem.code == "rate_limited" else translated(problem.text)
             response = render(
                 request, "my_appointment_problem.html", problem.status, title=_("Your appointment"), error=error
             )

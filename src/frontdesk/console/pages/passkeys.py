@@ -19,7 +19,7 @@ from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, Reque
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.sign_in import ERRORS, STALE, local_address, posted_form, sign_in_page, start_session
 from frontdesk.domain.errors import Problem
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 from frontdesk.web.http_request import address_of
 
 _TO_SIGN_IN = b"console passkey sign-in"
@@ -100,7 +100,7 @@ async def _register(request: ConsoleRequest) -> Response:
             request.session, kept[0], form.get("credential"), form.get("name"), request.context.request_id
         )
     except StaffError as error:
-        return _form(request, 422, str(error))
+        return _form(request, 422, error.text)
     then = local_address(form.get("next")).removeprefix(PREFIX)
     response = request.redirect(then if then != "/" else "/account", notice="passkey_added")
     delete_cookie(response, CHALLENGE, console.settings)
@@ -112,7 +112,7 @@ async def _remove(request: ConsoleRequest) -> Response:
     return request.redirect("/account", notice="passkey_removed")
 
 
-def _form(request: ConsoleRequest, status: int = 200, error: str | None = None) -> Response:
+def _form(request: ConsoleRequest, status: int = 200, error: str | Text | None = None) -> Response:
     typed = request.form.get("name") or browser_name(request.http.headers.get("user-agent", ""))
     then = local_address(request.form.get("next") or request.http.query_params.get("next", ""))
     return request.render(

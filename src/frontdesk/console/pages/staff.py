@@ -19,7 +19,7 @@ async def _add(request: ConsoleRequest) -> Response:
     except Problem as problem:
         if problem.code != "validation":
             raise
-        return await _listed(request, problem.status, translated(problem.detail))
+        return await _listed(request, problem.status, translated(problem.text))
     return await _shown_link(request, added.staff_id)
 
 

@@ -15,6 +15,13 @@ NOT_HERE = N_(
     "server, by frontdesk practice import."
 )
 
+_MISSING = {
+    "location": N_("There is no such location."),
+    "procedure": N_("There is no such procedure."),
+    "provider": N_("There is no such provider."),
+    "visit type": N_("There is no such visit type."),
+}
+
 
 def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
     """The id that a form is about; None: a new record."""
@@ -22,7 +29,7 @@ def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
         return None
     number = read_id(form.get("id"))
     if number is None or number not in stored:
-        raise Problem("not_found", f"There is no such {noun}.")
+        raise Problem("not_found", _MISSING[noun])
     return number
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from frontdesk.console.domain_texts import field_error
-from frontdesk.console.forms import Form
+from frontdesk.console.domain_texts import translated
+from frontdesk.console.forms import Form, not_a_number
 from frontdesk.console.language import parse_number
-from frontdesk.practice_file import FileError
+from frontdesk.practice_file import NOT_A_NUMBER, FileError
 
 Kind = Literal["text", "lines", "names", "number", "yes_no", "choice"]
 
@@ -100,7 +100,9 @@ def errors_by_control(edited: Edited, errors: Iterable[FileError]) -> dict[str, 
         if control is None:
             found.setdefault("$", f"{error.path}: {error.message}.")
         else:
-            found.setdefault(control, field_error(edited.labels[control], error.message) + ".")
+            label = edited.labels[control]
+            text = not_a_number(label) if error.text == NOT_A_NUMBER else translated(error.text, field=label)
+            found.setdefault(control, text + ".")
     return found
 
 

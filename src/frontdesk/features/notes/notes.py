@@ -17,7 +17,7 @@ from frontdesk.feature import Services
 from frontdesk.features.notes.actions import ADD, REMOVE
 from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 NoteKind = Literal["interpreter", "mobility", "reason", "other"]
 
@@ -88,20 +88,22 @@ class Notes:
         text = text.strip()
         errors = []
         if kind not in KINDS:
-            errors.append(FieldError("kind", "required", "kind must be chosen"))
+            errors.append(FieldError("kind", "required", Text("%(field)s must be chosen")))
         if not text:
-            errors.append(FieldError("text", "notBlank", "text must not be blank"))
+            errors.append(FieldError("text", "notBlank", Text("%(field)s must not be blank")))
         elif len(text) > _MAX_LENGTH:
-            errors.append(FieldError("text", "maxLength", f"text must be at most {_MAX_LENGTH} characters"))
+            too_long = Text("%(field)s must be at most %(maximum)s characters", maximum=_MAX_LENGTH)
+            errors.append(FieldError("text", "maxLength", too_long))
         elif (error := character_error(text)) is not None:
-            errors.append(FieldError("text", "characters", f"text {error}"))
+            errors.append(FieldError("text", "characters", Text(error)))
         if errors:
             raise invalid(errors)
         note_id = hashlib.sha256(f"{context.staff.staff_id} {key}".encode()).hexdigest()[:24]
         about = [patient_id, *([] if appointment_id is None else [appointment_id])]
         async with self.database.transaction(context.practice_id) as connection:
             if await connection.fetchval(_COUNT, context.practice_id, patient_id) >= _MAX_NOTES:
-                raise Problem("conflict", f"There are {_MAX_NOTES} notes on this patient already. Remove one first.")
+                full = Text("There are %(count)s notes on this patient already. Remove one first.", count=_MAX_NOTES)
+                raise Problem("conflict", full)
             added = await connection.fetchval(
                 _ADD,
                 context.practice_id,

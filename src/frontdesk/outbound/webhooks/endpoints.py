@@ -16,6 +16,7 @@ from frontdesk.outbound.webhooks.events import EVENT_TYPES
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+from frontdesk.texts import ExplainedError, Text
 
 DEFAULT_RETIREMENT = timedelta(days=1)
 _ID = re.compile(r"whk_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
@@ -67,8 +68,8 @@ _OF_ENDPOINT = "WHERE practice_id = $1 AND endpoint_id = $2"
 _LOCK = "SELECT pg_advisory_xact_lock(webhooks_lock($1))"
 
 
-class WebhookError(Exception):
-    """The request is invalid; the message is one sentence."""
+class WebhookError(ExplainedError):
+    """The request is invalid."""
 
 
 class EndpointLimitError(WebhookError):
@@ -125,7 +126,7 @@ async def add_endpoint(
         # Locks the practice's row: who adds another one meanwhile counts this one.
         await connection.execute(_SET_HAS_WEBHOOKS, practice_id, True)
         if limit is not None and await connection.fetchval(_COUNT, practice_id) >= limit:
-            raise EndpointLimitError(f"There are {limit} endpoints: remove one first.")
+            raise EndpointLimitError(Text("There are %(limit)s endpoints: remove one first.", limit=limit))
         last_event = await connection.fetchval(_LAST_EVENT, practice_id)
         await connection.execute(
             _ADD, practice_id, endpoint_id, url, list(dict.fromkeys(events)), public_only, last_event, now

@@ -1,5 +1,6 @@
 """Patient: found by name, phone and date of birth, as match_patient finds them, or by id. Patients are not listed."""
 
+from dataclasses import replace
 from typing import Any
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
@@ -55,8 +56,7 @@ def _text(value: str | Span) -> str | None:
 
 
 def _renamed(error: FieldError) -> FieldError:
-    name = _NAMES.get(error.field, error.field)
-    return FieldError(name, error.rule, error.message.replace(error.field, name, 1))
+    return replace(error, field=_NAMES.get(error.field, error.field))
 
 
 def _patient(record: dict[str, Any]) -> Resource:
