@@ -4,12 +4,11 @@ import csv
 import io
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from frontdesk.cli.output import counted
 from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.engine.arguments import from_tool, read
-from frontdesk.operations import BY_NAME
+from frontdesk.operations.create_patient import OPERATION
 from frontdesk.practice_file import PatientRecord
 from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
 from frontdesk.store.patient_import import UNNUMBERED
@@ -18,7 +17,6 @@ REQUIRED = ("firstName", "lastName", "dob", "phone")
 OPTIONAL = ("email", "number", "seen")
 _COLUMNS = {name.lower(): name for name in (*REQUIRED, *OPTIONAL)}
 _SEEN = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
-_OPERATION = BY_NAME["create_patient"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +95,9 @@ def _patient(values: dict[str, str], today: date) -> PatientRecord:
         errors.append(FieldError("number", "range", f"number must be from 1 to {MAX_PATIENT_NUMBER}"))
     if seen not in _SEEN:
         errors.append(FieldError("seen", "binding", "seen must be yes or no"))
-    arguments = from_tool(_OPERATION, {name: value or None for name, value in values.items()})
+    arguments = from_tool(OPERATION, {name: value or None for name, value in values.items()})
     try:
-        given: Any = read(_OPERATION, arguments, today)
+        given = read(OPERATION, arguments, today)
     except Problem as problem:
         raise invalid([*problem.errors, *errors]) from None
     if errors:

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from itertools import islice
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.operations import Operation
 from frontdesk.operations._fields import NULL_REMOVES
+from frontdesk.operations._operation import Given, Result
 from frontdesk.operations._schemas import plain_schema
 from frontdesk.texts import N_, Text
 
@@ -95,7 +96,7 @@ def from_tool(operation: Operation, given: Mapping[str, object], repeated: Itera
     return arguments
 
 
-def read(operation: Operation, arguments: Arguments, today: date | None) -> BaseModel:
+def read(operation: Operation[Given, Result], arguments: Arguments, today: date | None) -> Given:
     """The operation's input, or a problem that lists every offending field."""
     try:
         given = operation.input.model_validate(arguments.values, context={"today": today})
@@ -124,7 +125,7 @@ def _invalid(errors: Iterable[FieldError]) -> Problem:
 def _collect(
     arguments: Arguments,
     known: Mapping[str, str],
-    given: Iterable[tuple[str, Any]],
+    given: Iterable[tuple[str, object]],
     *,
     integers: frozenset[str] = frozenset(),
     nullable: frozenset[str] = frozenset(),
@@ -156,8 +157,8 @@ def _refuse_repeated(arguments: Arguments, known: Mapping[str, str], repeated: I
         arguments.errors.append(FieldError(name, BINDING, Text("%(field)s must be given only once")))
 
 
-def _number(text: str) -> object:
-    return int(text) if _WHOLE_NUMBER.match(text) else text
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and _WHOLE_NUMBER.match(value) else value
 
 
 def _is_text(value: str) -> bool:
@@ -170,7 +171,7 @@ def _shown(name: str) -> str:
     return "".join(char if char.isalnum() or char in "_-.$" else "?" for char in name[:64]) or "?"
 
 
-def _field_error(operation: Operation, detail: Any) -> FieldError:
+def _field_error(operation: Operation, detail: ErrorDetails) -> FieldError:
     """What pydantic says of one field."""
     name = str(detail["loc"][0]) if detail["loc"] else "$"
     if name in operation.input.model_fields:  # pydantic names a field by its Python name only where it has no alias

@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import orjson
 
@@ -22,7 +21,8 @@ from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
-from frontdesk.operations._fields import WriteInput
+from frontdesk.operations._fields import Input, WriteInput
+from frontdesk.operations._operation import Result
 from frontdesk.systems.port import (
     KEEP_RESULTS,
     Capability,
@@ -228,7 +228,7 @@ class Writes:
         return None if found is None or (found.state == "challenged" and found.expires_at <= now) else found
 
 
-async def run_operation(operation: Operation, context: Context, given: object) -> Any:
+async def run_operation(operation: Operation[Input, Result], context: Context, given: Input) -> Result:
     """The only caller of `Operation.run`. A write may run several times."""
     context.subjects.clear()
     return await operation.run(context, given)
@@ -249,9 +249,9 @@ def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> Cha
     )
 
 
-async def _patient_name(context: Context, patient_id: str | None) -> Mapping[str, object]:
+async def _patient_name(context: Context, patient_id: object) -> Mapping[str, object]:
     """The name that a person hears, to notice that it is the wrong patient; empty if the system does not tell it."""
-    if patient_id is None or Capability.READ_PATIENTS not in context.system.capabilities:
+    if not isinstance(patient_id, str) or Capability.READ_PATIENTS not in context.system.capabilities:
         return {}
     contact = (await context.system.patients.contacts([patient_id])).get(patient_id)
     return {} if contact is None else {"firstName": contact.first_name, "lastName": contact.last_name}

@@ -6,7 +6,7 @@ be passed off as one of another.
 
 import secrets
 from collections.abc import Collection, Mapping
-from typing import Any
+from datetime import datetime
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.consent import Consent, consent_required, meets
@@ -20,7 +20,7 @@ _PREFIXES: Mapping[Consent, str] = {"token": "", "elicitation": "elicitation-", 
 class Challenge(Problem):
     """Asks for an agreement. `asks` is the way: the token must reach only those who take part in it."""
 
-    def __init__(self, asks: Consent, token: str, expires_at: Any, read_back: Mapping[str, object]) -> None:
+    def __init__(self, asks: Consent, token: str, expires_at: datetime, read_back: Mapping[str, object]) -> None:
         extra = {"confirmationToken": token, "expiresAt": iso_utc(expires_at), "readBack": read_back}
         super().__init__("confirmation_required", extra=extra)
         self.asks = asks

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -28,6 +28,7 @@ from frontdesk.engine.intents import key_errors
 from frontdesk.engine.patient_guard import PatientGuard
 from frontdesk.feature import Services
 from frontdesk.operations import Context, Operation, SlotJson, supported
+from frontdesk.operations._fields import Input, WriteInput
 from frontdesk.store.calendar_versions import CurrentVersions, PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import SchedulingSystem, SystemUnavailable
@@ -166,6 +167,7 @@ class Engine:
         today = await _today(context) if operation.input.needs_today else None
         given = _read(call, caller, today)
         if operation.kind == "write":
+            assert isinstance(given, WriteInput)
             write = Write(operation, context, given, call.request_id, call.idempotency_key, call.host, call.agreed)
             body = await self.writes.execute(write)
         elif operation.reads_phi:
@@ -187,7 +189,7 @@ class Engine:
         call.caller = await self.authenticator.identify(call.token, call.resource)
         return call.caller
 
-    async def _audited_read(self, call: Call, context: Context, given: object) -> Mapping[str, object]:
+    async def _audited_read(self, call: Call, context: Context, given: Input) -> Mapping[str, object]:
         """Records a read of protected data and counts its patients before it is answered, also when nothing was found.
 
         Over budget, nothing is answered.
@@ -214,7 +216,7 @@ def _require_scope(operation: Operation, caller: Caller) -> None:
         raise Problem("forbidden_scope", f"This operation needs the scope {operation.scope}.")
 
 
-def _read(call: Call, caller: Caller, today: date | None) -> Any:
+def _read(call: Call, caller: Caller, today: date | None) -> Input:
     try:
         arguments = call.arguments()
         if call.operation.kind == "write" and caller.grant != "agent":

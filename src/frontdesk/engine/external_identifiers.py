@@ -1,7 +1,9 @@
 """Identifiers that clients give to appointments and patients. A client sees its own only."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from asyncpg import Record
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.outages import outage_as_problem
@@ -63,7 +65,7 @@ class ExternalIdentifiers:
             identifiers.setdefault(row["subject"], []).append(Identifier(row["system"], row["value"]))
         return identifiers
 
-    async def _run(self, sql: str, *values: object) -> list[Any]:
+    async def _run(self, sql: str, *values: object) -> list[Record]:
         """All of them may be repeated."""
         with outage_as_problem():
             return await self._database.fetch(sql, *values)

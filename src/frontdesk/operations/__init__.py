@@ -89,8 +89,10 @@ def published() -> Mapping[str, Operation]:
 
 def every_operation() -> Mapping[str, Operation]:
     """By name, the operations of clients, those that only the FHIR door offers, and those of staff."""
-    holds = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
-    by_staff = (CALL_IN, RETURN_TO_WAITING, RESTORE, MOVE_BACK, *RECORDINGS.values(), OVERRIDE_BOOKING, OVERRIDE_MOVE)
+    holds: tuple[Operation, ...] = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
+    by_staff: tuple[Operation, ...] = (
+        CALL_IN, RETURN_TO_WAITING, RESTORE, MOVE_BACK, *RECORDINGS.values(), OVERRIDE_BOOKING, OVERRIDE_MOVE,
+    )  # fmt: skip
     return {**published(), **{operation.name: operation for operation in (*holds, *by_staff)}}
 
 

@@ -12,7 +12,7 @@ from frontdesk.domain.errors import FieldError, Problem, invalid
 from frontdesk.operations._booking import booking_of
 from frontdesk.operations._fields import AppointmentId, Reason, SlotId, WriteInput, blank_as_none
 from frontdesk.operations._lookups import existing_appointment
-from frontdesk.operations._operation import Context, Operation, Proposal
+from frontdesk.operations._operation import Context, Given, Operation, Proposal
 from frontdesk.operations._records import AppointmentWritten, visit_read_back
 from frontdesk.operations._status_changes import propose_status, require_state
 from frontdesk.systems.changes import CallIn, Reschedule
@@ -35,8 +35,12 @@ class MoveBackRequest(Request):
 
 
 def _staff_write(
-    name: str, title: str, audit: AuditSentence, request: type[Request], run: Callable[..., Awaitable[object]]
-) -> Operation:
+    name: str,
+    title: str,
+    audit: AuditSentence,
+    request: type[Given],
+    run: Callable[[Context, Given], Awaitable[Proposal]],
+) -> Operation[Given, Proposal]:
     return Operation(
         name=f"console.{name}",
         title=title,

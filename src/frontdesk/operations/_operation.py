@@ -1,9 +1,11 @@
 """The definition of an operation, and the context it runs in."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
+
+from typing_extensions import TypeVar
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.audit.sentences import AuditSentence
@@ -38,7 +40,7 @@ class Context:
 class Proposal:
     """A write: what to read aloud, and the change that the engine commits."""
 
-    read_back: Mapping[str, Any]
+    read_back: Mapping[str, object]
     change: Change
     patient_id: str | None = None  # the patient whose name a challenge adds to the read-back
     refusal: Callable[[BookingSeen], Problem | None] | None = None
@@ -63,8 +65,13 @@ APPOINTMENTS = Group("Appointments", "Booking, moving, confirming and cancelling
 EXTENSIONS = Group("extensions", "Beyond version 1 of the API, for tokens that hold the scopes of these operations.")
 
 
+# Covariant, so that operations of any input fit in one list: `run` receives what was read as `input`.
+Given = TypeVar("Given", bound=Input, default=Input, covariant=True)
+Result = TypeVar("Result", bound=Mapping[str, object] | Proposal, default=Any, covariant=True)  # as `kind` says
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Operation:
+class Operation(Generic[Given, Result]):
     """`run` answers a read with its body and a write with its proposal; its docstring is the public description."""
 
     name: str
@@ -77,9 +84,9 @@ class Operation:
     kind: Literal["read", "write"] = "read"
     creates: bool = False  # not idempotent: a second call creates a second record
     overwrites: bool = False  # the old value is lost
-    input: type[Input]
+    input: type[Given]
     output: type[Record]
-    run: Callable[[Context, Any], Awaitable[Any]]
+    run: Callable[[Context, Given], Awaitable[Result]]
     checked_at_commit: bool = False  # `run` need not read the calendar: the statement that commits it does
     needs: Capability | None = None  # None: every scheduling system can do it
     errors: tuple[str, ...] = ()  # codes in addition to those of every operation of its kind
@@ -87,9 +94,9 @@ class Operation:
     depends_on: Literal["directory", "calendar"] | None = None
     """The only data that the answer depends on besides arguments and time, which makes it cacheable: the practice's
     directory, or its directory and appointments. None: never cached."""
-    example: Mapping[str, Any] = field(default_factory=dict)  # a request that shows how it is used
-    example_answer: Mapping[str, Any] = field(default_factory=dict)
-    example_read_back: Mapping[str, Any] = field(default_factory=dict)  # of a write's challenge
+    example: Mapping[str, object] = field(default_factory=dict)  # a request that shows how it is used
+    example_answer: Mapping[str, object] = field(default_factory=dict)
+    example_read_back: Mapping[str, object] = field(default_factory=dict)  # of a write's challenge
 
     @property
     def success(self) -> int:
@@ -104,3 +111,14 @@ class Operation:
     @property
     def description(self) -> str:
         return " ".join((self.run.__doc__ or "").split())
+
+
+def unpublished(
+    operation: Operation[Any, Any],
+    *,
+    input: type[Given],  # noqa: A002
+    run: Callable[[Context, Given], Awaitable[Result]],
+    **changes: Any,  # fields, as for `replace`
+) -> Operation[Given, Result]:
+    """A variant that the FHIR door calls, with these fields changed."""
+    return replace(operation, group=None, input=input, run=run, **changes)

@@ -16,7 +16,7 @@ from frontdesk.operations._booking import (
 )
 from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
 from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal, unpublished
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import BookingCheck, BookingSeen, Capability, SlotState
@@ -103,4 +103,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose clients may hold a time before they book it.
-BOOK_HELD = replace(OPERATION, group=None, input=HeldRequest, run=run_held, checked_at_commit=False)
+BOOK_HELD = unpublished(OPERATION, input=HeldRequest, run=run_held, checked_at_commit=False)

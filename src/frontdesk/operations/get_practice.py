@@ -1,11 +1,10 @@
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations._fields import Input
-from frontdesk.operations._operation import PRACTICE, Context, Operation
+from frontdesk.operations._operation import PRACTICE, Context, Operation, unpublished
 from frontdesk.operations._records import Record, UtcTime
 
 
@@ -68,4 +67,4 @@ async def run_imported(context: Context, _given: Input) -> dict[str, object]:
 
 
 # For the FHIR door, whose directory shows when it last changed.
-PRACTICE_IMPORTED = replace(OPERATION, group=None, output=Imported, run=run_imported)
+PRACTICE_IMPORTED = unpublished(OPERATION, input=Input, output=Imported, run=run_imported)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -7,7 +6,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import Id, Input, SlotId
-from frontdesk.operations._operation import SLOTS, Context, Operation
+from frontdesk.operations._operation import SLOTS, Context, Operation, unpublished
 from frontdesk.operations._records import SlotDetailRecord, visit_ids, visit_names, visit_times
 from frontdesk.systems.port import Capability, SlotState
 
@@ -84,7 +83,7 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose slots distinguish busy times from held ones.
-SLOT_WITH_HOLDS = replace(OPERATION, group=None, run=run_with_holds)
+SLOT_WITH_HOLDS = unpublished(OPERATION, input=Request, run=run_with_holds)
 
 # For the FHIR door, where an appointment is moved by a new time.
-SLOT_AT = replace(OPERATION, group=None, depends_on="directory", input=TimeRequest, run=run_at)
+SLOT_AT = unpublished(OPERATION, depends_on="directory", input=TimeRequest, run=run_at)

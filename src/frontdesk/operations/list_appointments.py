@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from frontdesk.operations._fields import (
     require_order,
 )
 from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import APPOINTMENTS, Context, Operation
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, unpublished
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import (
     AppointmentRecord,
@@ -115,4 +114,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose appointments show when they last changed.
-APPOINTMENTS_IN_FULL = replace(OPERATION, group=None, output=Page[AppointmentRecord], run=run_in_full)
+APPOINTMENTS_IN_FULL = unpublished(OPERATION, input=Request, output=Page[AppointmentRecord], run=run_in_full)

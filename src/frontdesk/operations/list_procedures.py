@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -7,7 +6,7 @@ from frontdesk.domain.directory import matches_name
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Id, Input, Limit, NameFilter
 from frontdesk.operations._lookups import NO_VISIT_TYPE, existing_record
-from frontdesk.operations._operation import VISIT_TYPES, Context, Operation
+from frontdesk.operations._operation import VISIT_TYPES, Context, Operation, unpublished
 from frontdesk.operations._paging import directory_page, position
 from frontdesk.operations._records import Page, ProcedureRecord, Record, VisitTypeRecord, record_body
 
@@ -73,4 +72,4 @@ async def run_all(context: Context, given: ServiceRequest) -> dict[str, object]:
 
 
 # For the FHIR door, where a service is a visit type with a procedure.
-ALL_PROCEDURES = replace(OPERATION, group=None, input=ServiceRequest, output=Services, run=run_all)
+ALL_PROCEDURES = unpublished(OPERATION, input=ServiceRequest, output=Services, run=run_all)

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from frontdesk.audit.sentences import AuditSentence
@@ -7,7 +6,7 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.patients import Patient
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import BirthDate, Input, Name, PhonePart
-from frontdesk.operations._operation import PATIENTS, Context, Operation
+from frontdesk.operations._operation import PATIENTS, Context, Operation, unpublished
 from frontdesk.operations._records import PatientRecord, Record, record_body
 from frontdesk.systems.port import Capability
 
@@ -73,4 +72,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, which answers with whole patients.
-MATCHES_IN_FULL = replace(OPERATION, group=None, output=FullOutput, run=run_in_full)
+MATCHES_IN_FULL = unpublished(OPERATION, input=Request, output=FullOutput, run=run_in_full)

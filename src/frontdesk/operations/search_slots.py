@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import Annotated
 
@@ -6,7 +5,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from frontdesk.operations import _examples as examples
 from frontdesk.operations._fields import DEFAULT_LIMIT, Cursor, Date, Id, Input, Limit, broken, require_order
-from frontdesk.operations._operation import SLOTS, Context, Operation
+from frontdesk.operations._operation import SLOTS, Context, Operation, unpublished
 from frontdesk.operations._paging import page_body, position
 from frontdesk.operations._records import Page, SlotRecord
 from frontdesk.operations._slots import slot_items
@@ -80,4 +79,4 @@ OPERATION = Operation(
 )
 
 # For the FHIR door, whose searches need not name a provider, a location or an end.
-WIDE_SLOT_SEARCH = replace(OPERATION, group=None, input=WideRequest)
+WIDE_SLOT_SEARCH = unpublished(OPERATION, input=WideRequest, run=run)
