@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Lifespan
 
 from frontdesk.access.assistants.applications import Applications
 from frontdesk.access.assistants.grants import AssistantGrants
@@ -83,7 +84,6 @@ from frontdesk.systems.fhir import FhirSystems
 from frontdesk.systems.native import NativeCalendar, NativeSystem
 from frontdesk.systems.port import SchedulingSystem
 from frontdesk.web.error_handlers import UnexpectedErrors, exception_handlers
-from frontdesk.web.http_request import App
 from frontdesk.web.request_log import RequestLog, log_line
 
 if TYPE_CHECKING:
@@ -282,7 +282,9 @@ def build_background(service: Service) -> Background:
     return background
 
 
-def build_app(service: Service, lifespan: Any = None, background: Background | None = None) -> Gateway:
+def build_app(
+    service: Service, lifespan: Lifespan[Starlette] | None = None, background: Background | None = None
+) -> Gateway:
     """The doors of a service behind its gateway, as one ASGI application."""
 
     async def check_credentials(
@@ -344,7 +346,7 @@ def build_app(service: Service, lifespan: Any = None, background: Background | N
         identifiers = ExternalIdentifiers(service.database)
         fhir_door = FhirDoor(service.engine, service.limiter, identifiers, settings, service.requests)
 
-    def door_of(path: str) -> App | None:
+    def door_of(path: str) -> ASGIApp | None:
         if path.startswith(f"{PREFIX}/"):
             return None if path.startswith(PROBLEM_PAGES) else rest_door
         if f"{path}/".startswith(f"{FHIR_PREFIX}/"):

@@ -1,8 +1,10 @@
 """Spans of traces, made where calls, statements and requests to others happen. Nothing is recorded until `install`."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
+
+from starlette.types import Scope
 
 Attributes = Mapping[str, str | int]
 
@@ -28,7 +30,7 @@ class Tracer:
 
     records = False
 
-    def request(self, _scope: MutableMapping[str, object], /) -> AbstractContextManager[Span]:
+    def request(self, _scope: Scope, /) -> AbstractContextManager[Span]:
         """A span around the answer to an ASGI request, of the trace that its headers name, or of a new one."""
         return _NO_SPAN
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 import uvloop
+from starlette.types import Receive, Scope, Send
 
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.serving.connection import (
@@ -22,7 +23,6 @@ from frontdesk.serving.connection import (
     Connection,
     WorkerState,
 )
-from frontdesk.web.http_request import Receive, Scope, Send
 from tests.security.raw_wire import next_answer
 
 END = b"0\r\n\r\n"  # of chunks

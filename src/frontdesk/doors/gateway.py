@@ -5,9 +5,10 @@ request id.
 """
 
 import re
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from itertools import chain
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk import tracing
 from frontdesk.access.clients.authentication import Authenticator
@@ -21,17 +22,7 @@ from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.fhir import FHIR_PREFIX, outcome_document
 from frontdesk.settings import Settings
 from frontdesk.web.error_handlers import unexpected_error, unexpected_problem
-from frontdesk.web.http_request import (
-    App,
-    HttpRequest,
-    RawHeaders,
-    Receive,
-    Scope,
-    Send,
-    request_of,
-    send_response,
-    with_added,
-)
+from frontdesk.web.http_request import HttpRequest, RawHeaders, request_of, send_response, with_added
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import problem_answer, problem_document
 
@@ -65,8 +56,8 @@ class Gateway:
 
     def __init__(
         self,
-        app: App,
-        door_of: Callable[[str], App | None],
+        app: ASGIApp,
+        door_of: Callable[[str], ASGIApp | None],
         authenticator: Authenticator,
         limiter: RateLimiter,
         settings: Settings,
@@ -217,7 +208,7 @@ def _refusal(message: str) -> Problem:
 
 
 def _adding(send: Send, request: HttpRequest) -> Send:
-    async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = with_added([*message["headers"]], request, message["status"])
         await send(message)

@@ -1,7 +1,7 @@
 """Generates the OpenAPI 3.1 document from OPERATIONS and the error catalogue."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from frontdesk.access.clients.scopes import every_scope
 from frontdesk.doors.openapi_errors import (
@@ -21,7 +21,7 @@ from frontdesk.engine.intents import MAX_KEY_LENGTH
 from frontdesk.engine.sandbox import HEADER as SIMULATE
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.operations._records import Page
-from frontdesk.operations._schemas import linked_schemas, plain_schema
+from frontdesk.operations._schemas import Schema, linked_schemas, plain_schema
 from frontdesk.settings import Settings
 from frontdesk.web.negotiation import OFFERED
 
@@ -81,19 +81,21 @@ def openapi_document(settings: Settings, extensions: Sequence[Operation] = ()) -
     }
 
 
-def body_schema(operation: Operation) -> dict[str, object] | None:
+def body_schema(operation: Operation) -> Schema | None:
     """The schema of the request body, or None without a body. Optional fields may be null."""
     if operation.method == "GET":
         return None
     schema = plain_schema(operation.input)
     required = [name for name in schema.get("required", []) if not _in_path(operation, name)]
-    properties = {
-        name: field if name in required else {**field, "type": [field["type"], "null"]}
+    properties: dict[str, Schema] = {
+        name: field if name in required else {**field, "type": [str(field["type"]), "null"]}
         for name, field in schema["properties"].items()
         if not _in_path(operation, name)
     }
-    least = {"minProperties": 1} if operation.method == "PATCH" else {}
-    return {**schema, "properties": properties, "required": required, **least}
+    body: Schema = {**schema, "properties": properties, "required": required}
+    if operation.method == "PATCH":
+        body["minProperties"] = 1
+    return body
 
 
 def body_example(operation: Operation) -> dict[str, object]:
@@ -146,7 +148,7 @@ def parameters(operation: Operation) -> list[dict[str, object]]:
 def _operation_entry(
     operation: Operation, components: dict[str, dict[str, object]], docs_url: str
 ) -> dict[str, object]:
-    entry: dict[str, Any] = {
+    entry: dict[str, object] = {
         "operationId": operation.operation_id,
         "tags": [operation.group.name] if operation.group is not None else [],
         "summary": operation.title,
@@ -164,15 +166,16 @@ def _operation_entry(
             "required": bool(body["required"]),
             "content": {"application/json": media},
         }
-    entry["responses"] = {str(operation.success): _success(operation, components)}
+    answers: dict[str, object] = {str(operation.success): _success(operation, components)}
     for status, codes in codes_by_status(error_codes(operation)).items():
         if status == 428:
-            entry["responses"][str(status)] = challenge_entry(operation, docs_url)
+            answers[str(status)] = challenge_entry(operation, docs_url)
             continue
         shared = response_name(status, codes)
         components["schemas"].setdefault(problem_name(status, codes), problem_schema(status, codes))
         components["responses"].setdefault(shared, problem_response_entry(status, codes, docs_url))
-        entry["responses"][str(status)] = {"$ref": f"#/components/responses/{shared}"}
+        answers[str(status)] = {"$ref": f"#/components/responses/{shared}"}
+    entry["responses"] = answers
     return entry
 
 

@@ -7,6 +7,8 @@ and scope have been checked.
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
+from starlette.types import Receive, Scope, Send
+
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
@@ -14,7 +16,7 @@ from frontdesk.engine.sandbox import engine_for
 from frontdesk.operations import Operation, published
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import look_up_again, read_body, require_json_body
-from frontdesk.web.http_request import SIMULATE, HttpRequest, Receive, Scope, Send, decoded, request_of, send_response
+from frontdesk.web.http_request import SIMULATE, HttpRequest, decoded, request_of, send_response
 from frontdesk.web.negotiation import response_type
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem

@@ -2,15 +2,35 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 from pydantic import BaseModel
+
+T = TypeVar("T")
+
+
+class Schema(TypedDict, total=False):
+    """The keywords of JSON Schema that documents look at."""
+
+    type: str | list[str]
+    description: str
+    properties: dict[str, "Schema"]
+    required: list[str]
+    items: "Schema"
+    enum: list[object]
+    format: str
+    default: object
+    minimum: int
+    maximum: int
+    maxLength: int
+    minProperties: int
+
 
 _Refer = Callable[[str], dict[str, object]]
 
 
 @cache
-def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
+def plain_schema(model: type[BaseModel]) -> Schema:
     """The schema in one piece: the records inside it are written out where they stand."""
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
@@ -18,7 +38,8 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
     def written_out(name: str) -> dict[str, object]:
         return _without(_plain(definitions[name], written_out), "description")
 
-    return _without(_plain(schema, written_out), "description")
+    plain: Schema = _plain(_without(schema, "description"), written_out)
+    return plain
 
 
 def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], str]) -> dict[str, dict[str, object]]:
@@ -32,7 +53,7 @@ def linked_schemas(model: type[BaseModel], name: str, address: Callable[[str], s
     return {each: _plain(found, linked) for each, found in {name: schema, **definitions}.items()}
 
 
-def _plain(node: object, refer: _Refer) -> Any:
+def _plain(node: object, refer: _Refer) -> Any:  # as deep as the JSON goes
     if isinstance(node, list):
         return [_plain(item, refer) for item in node]
     if not isinstance(node, dict):
@@ -54,5 +75,5 @@ def _plain(node: object, refer: _Refer) -> Any:
     return plain
 
 
-def _without(node: dict[str, object], left_out: str) -> dict[str, object]:
+def _without(node: dict[str, T], left_out: str) -> dict[str, T]:
     return {key: value for key, value in node.items() if key != left_out}

@@ -5,7 +5,7 @@ Timeouts are checked once a second for all connections together, so that no requ
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -14,6 +14,9 @@ from uvicorn.server import ServerState
 
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.doors.gateway import MAX_REQUEST_TARGET_LENGTH
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 HEAD_SECONDS = 10  # for the request line and headers
 BODY_SECONDS = 15
@@ -190,7 +193,7 @@ class Connection(HttpToolsProtocol):
 
     # Called by the request cycles.
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         self._running = cycle
         self._expects_head = True
         if self.server_state.draining:

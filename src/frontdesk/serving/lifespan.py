@@ -6,6 +6,7 @@ import gc
 from collections.abc import AsyncIterator, Callable
 
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from frontdesk.access.keys.encryption import read_secrets
 from frontdesk.app import build_app, build_background, build_service
@@ -17,7 +18,7 @@ from frontdesk.store.embedded.server import EmbeddedPostgres
 from frontdesk.web.request_log import request_lines
 
 
-def create(on_database_down: Callable[[], None]) -> object:
+def create(on_database_down: Callable[[], None]) -> ASGIApp:
     """The application, configured by environment variables."""
     settings = load_settings()
     lines = configure_logging(settings.log_level)

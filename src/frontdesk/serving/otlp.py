@@ -4,9 +4,8 @@ Spans hold names, ids and statuses, never what a caller sent or was answered, an
 """
 
 import logging
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -16,6 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.types import Scope
 
 from frontdesk import __version__
 from frontdesk.domain.errors import Problem
@@ -47,7 +47,7 @@ class OtlpTracer(Tracer):
         self._provider.shutdown()
 
     @contextmanager
-    def request(self, scope: MutableMapping[str, Any], /) -> Iterator[Span]:
+    def request(self, scope: Scope, /) -> Iterator[Span]:
         """The request continues with the headers of its span, so that its request id is the trace id."""
         if scope["path"] in _UNTRACED:
             yield INVALID_SPAN
@@ -59,8 +59,8 @@ class OtlpTracer(Tracer):
             scope["headers"] = others + ours
             yield span
 
-    def tool_call(self, name: str, meta: Mapping[str, Any], /) -> AbstractContextManager[Span]:
-        given = {key: meta[key] for key in _NAMES if isinstance(meta.get(key), str)}
+    def tool_call(self, name: str, meta: Mapping[str, object], /) -> AbstractContextManager[Span]:
+        given = {key: value for key in _NAMES if isinstance(value := meta.get(key), str)}
         attributes = {"mcp.method.name": "tools/call"}
         return self._span(f"tools/call {name}", SpanKind.INTERNAL, attributes, _context_of(given))
 

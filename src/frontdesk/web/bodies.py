@@ -2,9 +2,11 @@
 
 from functools import lru_cache
 
+from starlette.types import Receive
+
 from frontdesk.access.clients.authentication import Authenticator
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.web.http_request import HttpRequest, Receive
+from frontdesk.web.http_request import HttpRequest
 from frontdesk.web.responses import BodyNotRead
 
 MAX_BODY_BYTES = 64 * 1024

@@ -14,7 +14,7 @@ from frontdesk.settings import Settings
 from frontdesk.web.http_request import request_of
 from frontdesk.web.responses import problem_response
 
-Handler = Callable[[Request, Any], Awaitable[Response]]
+Handler = Callable[[Request, Any], Awaitable[Response]]  # of errors of its own type
 
 _CODES = {404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 413: "payload_too_large"}
 _log = logging.getLogger(__name__)

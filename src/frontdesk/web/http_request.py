@@ -2,21 +2,16 @@
 
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from random import getrandbits
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
+from starlette.types import Scope, Send
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.engine.sandbox import META_KEY
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
 SIMULATE = META_KEY.encode()

@@ -10,11 +10,11 @@ import asyncpg
 import httpx
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from frontdesk.app import build_app
 from frontdesk.serving.connection import Connection, WorkerState
 from frontdesk.store.embedded.server import EmbeddedPostgres
-from frontdesk.web.http_request import Receive, Scope, Send
 from tests.proof.cuts.proxy import Fault, http_proxy
 from tests.proof.cuts.stage import WAYS, Stage
 from tests.proof.cuts.writes import WRITES

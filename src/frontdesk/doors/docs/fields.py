@@ -1,10 +1,11 @@
 """Renders schemas as tables: one row per field with its type, limits and description."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
 from frontdesk.doors.docs.markup import linked, prose
+from frontdesk.operations._schemas import Schema
 
 _FORMATS = {"date": "date", "date-time": "date-time", "email": "e-mail", "int32": "integer"}
 
@@ -19,14 +20,14 @@ def named_rows(entries: Mapping[str, str]) -> str:
     )
 
 
-def parameter_rows(parameters: list[dict[str, Any]]) -> str:
+def parameter_rows(parameters: Iterable[Mapping[str, Any]]) -> str:  # of an OpenAPI document
     return "".join(
         _row(each["name"], each["schema"], each.get("description", ""), each["in"], required=each["required"])
         for each in parameters
     )
 
 
-def body_rows(schema: Mapping[str, Any]) -> str:
+def body_rows(schema: Schema) -> str:
     """The fields of a request body, confirmationToken last."""
     properties = sorted(schema["properties"].items(), key=lambda member: member[0] == "confirmationToken")
     return "".join(
@@ -35,14 +36,14 @@ def body_rows(schema: Mapping[str, Any]) -> str:
     )
 
 
-def answer_rows(schema: Mapping[str, object]) -> str:
+def answer_rows(schema: Schema) -> str:
     return "".join(
         _row(name, field, field.get("description", ""), "", required=always)
         for name, field, always in _flat(schema, "", always=True)
     )
 
 
-def _flat(schema: Mapping[str, Any], before: str, *, always: bool) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+def _flat(schema: Schema, before: str, *, always: bool) -> Iterator[tuple[str, Schema, bool]]:
     """The fields of a record and of nested records, by path; lists last because they are the longest."""
     members = sorted(schema["properties"].items(), key=lambda member: member[1].get("type") == "array")
     for name, field in members:
@@ -55,7 +56,7 @@ def _flat(schema: Mapping[str, Any], before: str, *, always: bool) -> Iterator[t
             yield f"{before}{name}", field, present
 
 
-def _row(name: str, schema: Mapping[str, object], description: str, place: str, *, required: bool) -> str:
+def _row(name: str, schema: Schema, description: str, place: str, *, required: bool) -> str:
     if place:
         need = '<em class="need">required</em>' if required else ""
     else:
@@ -67,7 +68,7 @@ def _row(name: str, schema: Mapping[str, object], description: str, place: str, 
     )
 
 
-def _kind(schema: Mapping[str, Any]) -> str:
+def _kind(schema: Schema) -> str:
     """The type of a value and its limits."""
     kinds = [kind for kind in _listed(schema.get("type", "string")) if kind != "null"]
     if kinds == ["array"]:
@@ -84,5 +85,5 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _listed(kind: Any) -> list[str]:
+def _listed(kind: str | list[str]) -> list[str]:
     return kind if isinstance(kind, list) else [kind]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import orjson
+from starlette.types import Receive, Scope, Send
 
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.domain.errors import Problem
@@ -28,7 +29,7 @@ from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import HOLD_SLOT, RELEASE_HOLD, Operation
 from frontdesk.settings import Settings
 from frontdesk.web.error_handlers import unexpected_problem
-from frontdesk.web.http_request import RawHeaders, Receive, Scope, Send, request_of, send_response
+from frontdesk.web.http_request import RawHeaders, request_of, send_response
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem
 

@@ -4,13 +4,15 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
+from starlette.types import Receive
+
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.outcomes import FHIR_JSON
 from frontdesk.operations import Operation
 from frontdesk.web.bodies import read_body
-from frontdesk.web.http_request import HttpRequest, RawHeaders, Receive
+from frontdesk.web.http_request import HttpRequest, RawHeaders
 from frontdesk.web.negotiation import preferred
 
 MAX_PARAMETERS = 100

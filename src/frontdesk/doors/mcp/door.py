@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import orjson
+from starlette.types import Receive, Scope, Send
 
 from frontdesk import tracing
 from frontdesk.access.clients.caller import Caller
@@ -44,17 +45,7 @@ from frontdesk.engine.sandbox import SimulatedByGateway, engine_for
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import look_up_again, read_body, require_json_body
-from frontdesk.web.http_request import (
-    HttpRequest,
-    RawHeaders,
-    Receive,
-    Scope,
-    Send,
-    decoded,
-    request_of,
-    send_response,
-    with_added,
-)
+from frontdesk.web.http_request import HttpRequest, RawHeaders, decoded, request_of, send_response, with_added
 from frontdesk.web.negotiation import MAX_ACCEPT_LENGTH
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem, www_authenticate

@@ -9,7 +9,9 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
+
+from starlette.types import Receive, Send
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.consent import CONSENTS, Consent, meets
@@ -20,7 +22,7 @@ from frontdesk.doors.mcp.read_back import question
 from frontdesk.engine.consent import Challenge
 from frontdesk.engine.execute import Engine
 from frontdesk.operations import Operation
-from frontdesk.web.http_request import Receive, Send, decoded
+from frontdesk.web.http_request import decoded
 
 CONFIRM: Final = "confirm"
 SESSION: Final = b"mcp-session-id"
@@ -48,9 +50,11 @@ def needs_ways(caller: Caller) -> bool:
     return caller.staff_id is not None or any(not meets("token", demand) for demand in caller.demands.values())
 
 
-def agreement(answer: Any) -> bool | None:
+def agreement(answer: object) -> bool | None:
     """Whether the user agreed; None if that is no answer."""
-    action = answer.get("action") if isinstance(answer, dict) else None
+    if not isinstance(answer, dict):
+        return None
+    action = answer.get("action")
     if action in ("decline", "cancel"):
         return False
     content = answer.get("content") if action == "accept" else None

@@ -49,7 +49,7 @@ class Rejection(Exception):
 
 class Message(NamedTuple):
     method: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any]  # JSON of which only `_meta`, an object, has been checked
     id: str | int | None  # None: a notification, which gets no response
     modern: bool
     repeated: tuple[str, ...] = ()  # properties that are given more than once
@@ -101,7 +101,7 @@ def _is_response(document: Mapping[str, object]) -> bool:
 
 def _require_agreement(
     message: Message,
-    meta: Mapping[str, Any],
+    meta: Mapping[str, object],
     headers: Mapping[bytes, bytes],
     raw_headers: Iterable[tuple[bytes, bytes]],
 ) -> None:
@@ -126,7 +126,7 @@ def _require_agreement(
         raise message.rejection(INVALID_PARAMS, f"{CAPABILITIES} must be an object.")
 
 
-def _unsupported(message_id: str | int | None, version: str) -> Rejection:
+def _unsupported(message_id: str | int | None, version: object) -> Rejection:
     data = {"supported": list(VERSIONS), "requested": version}
     return Rejection(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", id=message_id, data=data)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from frontdesk.operations import Operation
 
@@ -49,16 +48,20 @@ def _name(read_back: Mapping[str, object], *fields: str) -> str:
     return " ".join(str(read_back[field]) for field in fields if read_back.get(field))
 
 
-def _span(read_back: Mapping[str, Any]) -> str:
-    start, end = datetime.fromisoformat(read_back["start"]), datetime.fromisoformat(read_back["end"])
+def _span(read_back: Mapping[str, object]) -> str:
+    start, end = _time(read_back["start"]), _time(read_back["end"])
     return f"{_day(start)}, {start:%H:%M}-{end:%H:%M} ({read_back['timeZone']})"
 
 
-def _value(field: str, value: Any) -> str:
+def _value(field: str, value: object) -> str:
     if field == "rescheduledFrom":
-        start = datetime.fromisoformat(value)
+        start = _time(value)
         return f"{_day(start)}, {start:%H:%M}"
     return "removed" if value is None else str(value)
+
+
+def _time(text: object) -> datetime:
+    return datetime.fromisoformat(str(text))
 
 
 def _day(moment: datetime) -> str:

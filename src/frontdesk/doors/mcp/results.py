@@ -6,7 +6,6 @@ The text of a result repeats its structuredContent, for models and for clients t
 import secrets
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import orjson
 
@@ -64,8 +63,8 @@ def error_reply(rejection: Rejection) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": rejection.id, "error": error})
 
 
-def resources_list(*, modern: bool) -> dict[str, Any]:
-    listed = {"resources": resources()}
+def resources_list(*, modern: bool) -> dict[str, object]:
+    listed: dict[str, object] = {"resources": resources()}
     return listed | _MODERN | _PRIVATE_CACHING if modern else listed
 
 
@@ -74,8 +73,8 @@ def resource_templates(*, modern: bool) -> dict[str, object]:
     return listed | _MODERN | _PRIVATE_CACHING if modern else listed
 
 
-def resource_read(found: list[dict[str, object]], *, modern: bool) -> dict[str, Any]:
-    read = {"contents": found}
+def resource_read(found: list[dict[str, object]], *, modern: bool) -> dict[str, object]:
+    read: dict[str, object] = {"contents": found}
     return read | _MODERN | _PRIVATE_CACHING if modern else read
 
 
@@ -87,7 +86,7 @@ def discovered(public_url: str, *, cards: bool) -> orjson.Fragment:
     return orjson.Fragment(orjson.dumps(found | offered))
 
 
-def initialized(requested: Any, public_url: str, *, cards: bool) -> dict[str, object]:
+def initialized(requested: str, public_url: str, *, cards: bool) -> dict[str, object]:
     """The requested revision if supported, else our newest with a handshake."""
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
     return {
@@ -153,14 +152,15 @@ def pending_on_card(
     return _with_meta(_result(text, shown, modern), proposal_meta(operation, read_back, token))
 
 
-def _with_meta(result: dict[str, Any], meta: Mapping[str, object]) -> dict[str, object]:
-    return {**result, "_meta": {**result.get("_meta", {}), **meta}}
+def _with_meta(result: dict[str, object], meta: Mapping[str, object]) -> dict[str, object]:
+    present = result.get("_meta")
+    return {**result, "_meta": {**present, **meta} if isinstance(present, dict) else meta}
 
 
-def input_required(question: Mapping[str, object], state: str) -> dict[str, Any]:
+def input_required(question: Mapping[str, object], state: str) -> dict[str, object]:
     """The result of a write's first call in a modern revision, where the host asks its user."""
     request = {CONFIRM: {"method": "elicitation/create", "params": {"mode": "form", **question}}}
-    return _MODERN | {"resultType": "input_required", "inputRequests": request, "requestState": state}
+    return {**_MODERN, "resultType": "input_required", "inputRequests": request, "requestState": state}
 
 
 def failed(problem: Problem, document: Mapping[str, object], *, modern: bool) -> dict[str, object]:
