@@ -46,7 +46,6 @@ from frontdesk.domain.cursors import Cursors
 from frontdesk.domain.slot_ids import SlotIds, practice_key
 from frontdesk.doors import mcp
 from frontdesk.doors.assistants import AssistantDoor
-from frontdesk.doors.feeds import feed_routes
 from frontdesk.doors.fhir import FHIR_PREFIX, FhirDoor
 from frontdesk.doors.gateway import Gateway
 from frontdesk.doors.health import Health
@@ -60,13 +59,12 @@ from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.engine.intents import Intents
 from frontdesk.engine.patient_guard import PatientGuard
-from frontdesk.feature import Core, Services
+from frontdesk.feature import Core, Services, features
 from frontdesk.housekeeping import housekeeping_steps
 from frontdesk.operations import SlotJson
 from frontdesk.outbound.calendar_notifier import CalendarNotifier
 from frontdesk.outbound.checked_http import CheckedHttp
 from frontdesk.outbound.client_documents import ClientDocuments
-from frontdesk.outbound.feeds import CalendarFeeds
 from frontdesk.outbound.key_sets import KeySets
 from frontdesk.outbound.mail import Mailer
 from frontdesk.outbound.sign_in_mail import SignInMail
@@ -117,7 +115,6 @@ class Service:
     encrypted_cookies: EncryptedCookies
     desk_lock: DeskLock
     sign_in_mail: SignInMail | None
-    feeds: CalendarFeeds
     webhooks: Deliverer
     key_sets: KeySets
     fhir: FhirSystems
@@ -203,7 +200,16 @@ def build_service(
         services=services,
         clock=now,
     )
-    services.build(Core(settings=settings, database=database, tokens=tokens, engine=engine, clock=now))
+    services.build(
+        Core(
+            settings=settings,
+            database=database,
+            tokens=tokens,
+            failed_attempts=failed_attempts,
+            engine=engine,
+            clock=now,
+        )
+    )
     return Service(
         settings=settings,
         database=database,
@@ -240,7 +246,6 @@ def build_service(
         encrypted_cookies=EncryptedCookies(cipher, now),
         desk_lock=DeskLock(database, staff_sessions, now, cipher),
         sign_in_mail=_sign_in_mail(settings, database, now, audit.seal_soon),
-        feeds=CalendarFeeds(database, system_of, engine.limiter, failed_attempts, audit, now),
         webhooks=Deliverer(
             database,
             cipher,
@@ -323,7 +328,7 @@ def build_app(
         *page_routes(settings, service.authenticator, service.invalid_tokens),
         *oauth_routes(check_credentials, assistants.exchange, service.tokens, service.ring, settings, service.requests),
         *assistants.routes(service.requests),
-        *feed_routes(service.feeds),
+        *(route for feature in features() for route in feature.parts.routes(console)),
         *(_identity_routes(service, console) if console.has_identity_provider else ()),
         *console_routes(console),
         *health.routes,

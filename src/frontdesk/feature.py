@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from frontdesk.access.clients.tokens import Tokens
+    from frontdesk.access.limits.failed_attempts import FailedAttempts
     from frontdesk.audit.sentences import Action
     from frontdesk.background import Step
-    from frontdesk.console.guard import Page
+    from frontdesk.cli.commands import Commands
+    from frontdesk.console.guard import Console, Page
     from frontdesk.console.navigation import NavItem
     from frontdesk.console.panels import Panel
     from frontdesk.desk.arrivals import MarkVisits
@@ -39,6 +43,7 @@ class Core:
     settings: "Settings"
     database: "Database"
     tokens: "Tokens"
+    failed_attempts: "FailedAttempts"
     engine: "Engine"
     clock: Callable[[], datetime]
 
@@ -52,8 +57,10 @@ class Parts:
     pages: "tuple[Page, ...]" = ()  # of the console; their templates and texts are in the feature's folder
     navigation: "Mapping[str, tuple[NavItem, ...]]" = field(default_factory=dict)  # by the title of their group
     notices: Mapping[str, str] = field(default_factory=dict)  # shown after an action, by the key in the address
+    practice_tabs: tuple[tuple[str, str], ...] = ()  # path and title, on the page of the practice
     panels: "tuple[Panel, ...]" = ()  # on the pages of patients and appointments
     mark_visits: "MarkVisits | None" = None  # what the arrivals board says of a visit
+    routes: "Callable[[Console], Iterable[BaseRoute]]" = lambda _console: ()  # for everybody
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()
     """What its operations, pages and steps work with; each finds one by its class in `Services`."""
     steps: "Callable[[Core, Services], Iterable[Step]]" = lambda _core, _services: ()  # of the background's work
@@ -70,6 +77,8 @@ class Feature:
     scopes: Mapping[str, str] = field(default_factory=dict)
     """What each lets a client do. No client holds one that it was not given by name."""
 
+    has_commands: bool = False  # in `commands.py`, which the command line imports without the other parts
+
     def is_enabled(self, stored: StoredFeatures) -> bool:
         return stored.get(self.name, {}).get("enabled", True) is True
 
@@ -81,6 +90,10 @@ class Feature:
     def parts(self) -> Parts:
         parts: Parts = import_module(f"{_PACKAGE}.{self.name}.parts").PARTS
         return parts
+
+    def add_commands(self, commands: "Commands") -> None:
+        if self.has_commands:
+            import_module(f"{_PACKAGE}.{self.name}.commands").add_commands(commands)
 
 
 class Services:

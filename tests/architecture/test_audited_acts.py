@@ -108,7 +108,7 @@ QUIET_ACTIONS = {
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Calendar.next_working_day", "Calendar.version",
     "Checklist.progress", "Clients.all", "Clients.one",
-    "Confirmations.recent", "Feeds.all", "Listener.next", "Overrides.broken_rules", "Overrides.offered",
+    "Confirmations.recent", "Listener.next", "Overrides.broken_rules", "Overrides.offered",
     "PracticeFiles.opened",
     "PatientReads.alarms", "PatientReads.of_client", "PatientReads.of_clients",
     "Months.read", "Patients.searchable", "Patients.supports", "Preferences.choose_language",

@@ -8,7 +8,6 @@ import pytest
 from frontdesk.access.clients.records import ClientRecord, PatientAccess, SecretRecord
 from frontdesk.access.keys.ring import KeyRecord
 from frontdesk.cli.output import to_document
-from frontdesk.outbound.feeds import Feed
 from frontdesk.store.practices import PracticeSummary
 
 MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
@@ -58,17 +57,6 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
         (
             KeyRecord("k1", "tokens", MADE, None),
             {"keyId": "k1", "purpose": "tokens", "createdAt": "2026-11-16T09:30:15Z", "retiredAt": None},
-        ),
-        (
-            Feed("f1", "harbor", 10, True, MADE, None),
-            {
-                "feedId": "f1",
-                "practice": "harbor",
-                "providerId": 10,
-                "withNames": True,
-                "createdAt": "2026-11-16T09:30:15Z",
-                "revokedAt": None,
-            },
         ),
         (
             PracticeSummary(1, "harbor", "Harbor", "UTC", "native", False, True, 1, 2, 3, 4),

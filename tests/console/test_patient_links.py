@@ -10,6 +10,7 @@ import pytest
 
 from frontdesk.access.limits import failed_attempts
 from frontdesk.access.patient_links import MAX_WRONG_DATES
+from frontdesk.console.pages import my_appointment
 from frontdesk.console.pages.my_appointment import PASS_LIFETIME
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from tests.console.desk import Document, records, stored, words
@@ -229,7 +230,7 @@ async def test_guesses_and_uses_are_limited(world: World, sent: Sent, monkeypatc
     elsewhere = browser_at(world, "198.51.100.7")
     codes = [(await elsewhere.post(OPEN, data={"link": f"1-{each * 43}", **BORN})).status_code for each in "ABCD"]
     assert codes == [401, 401, 429, 429]
-    monkeypatch.setattr(failed_attempts, "LINK_USES", 3)
+    monkeypatch.setattr(my_appointment, "USES_PER_MINUTE", 3)
     page = await sent.open()
     answers = [await send(sent.browser, page, REVIEW) for _ in range(3)]
     assert [each.status_code for each in answers] == [200, 200, 429]

@@ -9,7 +9,10 @@ FEATURES = Path(str(files("frontdesk.features")))
 TEMPLATES = sorted([*FOLDER.glob("templates/**/*.html"), *FEATURES.glob("*/templates/*.html")])
 SCRIPTS = sorted((FOLDER / "static").glob("*.js"))
 STYLES = sorted((FOLDER / "static").glob("*.css"))
-MODULES = sorted([*FOLDER.glob("**/*.py"), *FEATURES.glob("**/*.py")])
+OF_FEATURES = (
+    path for path in FEATURES.glob("**/*.py") if path.name != "commands.py"
+)  # of the command line, in English
+MODULES = sorted([*FOLDER.glob("**/*.py"), *OF_FEATURES])
 
 FORBIDDEN = {
     "an inline script": re.compile(r"<script(?![^>]*\bsrc=)", re.IGNORECASE),

@@ -29,7 +29,9 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 SPOKEN = {"aria-label", "title", "placeholder", "alt", "data-label", "label"}
 SILENT = {"script", "style", "pre", "code"}
 NO_TEXTS = {"frontdesk", "· frontdesk", "YAML", "JSON", "ms", "outside-long", "not supported"}
-SENT_TO_APPLICATIONS = {  # by OAuth, in English
+SENT_TO_APPLICATIONS = {  # by OAuth and to readers of calendars, in English
+    "There is no calendar at this address.",
+    "This calendar was read too often in this minute.",
     "The staff member did not agree.",
     "The role of this staff member includes nothing that was asked for.",
 }

@@ -15,6 +15,7 @@ from frontdesk.desk.desk import Desk
 from frontdesk.desk.reports import Period
 from frontdesk.desk.usage import SPANS
 from frontdesk.domain.errors import Problem
+from frontdesk.features.calendar_feeds.managing import Feeds
 from tests.desk.acting import acting
 from tests.support.world import World
 
@@ -31,7 +32,7 @@ FOR_ADMINS: dict[str, Callable[[Desk, ActionContext], Awaitable[Any]]] = {
     "clients.change": lambda desk, context: desk.clients.change(context, "fd_1", FIELDS),
     "clients.one": lambda desk, context: desk.clients.one(context, "fd_1"),
     "clients.set_disabled": lambda desk, context: desk.clients.set_disabled(context, "fd_1", disabled=True),
-    "feeds.all": lambda desk, context: desk.feeds.all(context),
+    "feeds.all": lambda desk, context: desk.engine.services[Feeds].all(context),
     "health.check": lambda desk, context: desk.health.check(context),
     "health.now": lambda desk, context: desk.health.now(context),
     "practice_file.apply": lambda desk, context: desk.practice_file.apply(context, "", prune=False, version=1),

@@ -1,33 +1,17 @@
 """A practice that has switched a feature off: its operations, pages, panels and marks are gone, and its data stay."""
 
-from dataclasses import replace
-
 import httpx
 import pytest
 
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.feature import StoredFeatures
-from frontdesk.practice_file import PracticeFile, PracticeFileError, dump, parse
-from frontdesk.store.practices import export_practice
+from frontdesk.practice_file import PracticeFileError, parse
 from tests.console.desk import stored
 from tests.console.filled_forms import send
 from tests.console.signing_in import signed_in
+from tests.features.switching import stored_file, switch
 from tests.support.world import World, book, patient_id
 
 NOTE = {"kind": "interpreter", "text": "Speaks Portuguese", "key": "a key", "for_agents": "yes"}
-
-
-async def stored_file(world: World) -> PracticeFile:
-    file = await export_practice(world.database, "harbor", with_patients=False)
-    assert file is not None
-    assert parse(dump(file)).directory.practice.features == file.directory.practice.features
-    return file
-
-
-async def switch(world: World, features: StoredFeatures) -> None:
-    file = await stored_file(world)
-    practice = replace(file.directory.practice, features=features)
-    await world.import_file(dump(replace(file, directory=replace(file.directory, practice=practice))))
 
 
 async def test_a_feature_that_is_off_is_nowhere_and_its_data_are_there_when_it_is_on_again(

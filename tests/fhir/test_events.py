@@ -8,7 +8,7 @@ import pytest
 from icalendar import Calendar
 
 from frontdesk.access.keys.encryption import KeyCipher
-from frontdesk.outbound.feeds import add_feed
+from frontdesk.features.calendar_feeds.feeds import add_feed
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.endpoints import add_endpoint
 from frontdesk.outbound.webhooks.sender import Sender

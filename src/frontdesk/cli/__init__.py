@@ -18,7 +18,6 @@ from frontdesk.cli import (
     db,
     doctor,
     events,
-    feeds,
     keys,
     patients,
     practices,
@@ -28,7 +27,9 @@ from frontdesk.cli import (
     support_bundle,
     webhooks,
 )
+from frontdesk.cli.commands import Commands
 from frontdesk.cli.output import BAD_INPUT, BadInput, discard, flush, report
+from frontdesk.feature import features
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,10 +82,12 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"frontdesk {__version__}")
     parser.set_defaults(run=None, parser=parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands: Commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for module in (
-        serve, practices, patients, clients, staff, webhooks, events, feeds, audit, keys, config, db, backup, restore,
+        serve, practices, patients, clients, staff, webhooks, events, audit, keys, config, db, backup, restore,
         doctor, support_bundle, completion,
     ):  # fmt: skip
         module.add_commands(commands)
+    for feature in features():
+        feature.add_commands(commands)
     return parser

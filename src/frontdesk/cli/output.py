@@ -133,7 +133,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.access.clients.validation import ClientError
     from frontdesk.access.keys.encryption import SecretKeyError
     from frontdesk.access.staff.members import StaffError
-    from frontdesk.outbound.feeds import FeedError
     from frontdesk.outbound.targets import TargetError
     from frontdesk.outbound.webhooks.endpoints import WebhookError
     from frontdesk.privileges import AccountError
@@ -145,7 +144,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     from frontdesk.store.migrate import MigrationError
 
     match error:
-        case SettingsError() | ClientError() | StaffError() | FeedError() | WebhookError() | TargetError():
+        case SettingsError() | ClientError() | StaffError() | WebhookError() | TargetError():
             return str(error), BAD_INPUT
         case (
             EmbeddedPostgresError()

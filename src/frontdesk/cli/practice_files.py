@@ -25,10 +25,10 @@ from frontdesk.cli.practice_preview import (
     way_out,
 )
 from frontdesk.cli.service_address import with_recorded_address
-from frontdesk.store.connection import Connection
 
 if TYPE_CHECKING:
     from frontdesk.practice_file import PracticeFile, PracticeFileError
+    from frontdesk.store.connection import Connection
     from frontdesk.store.directories import StoredDirectory
     from frontdesk.systems.stranding import StrandingReport
 
@@ -143,7 +143,7 @@ async def _update(
         change = Stranding(stored.directory, after, system)
         found = await change.settle_upstream(choice, now)
 
-    async def record(connection: Connection, practice_id: int) -> None:
+    async def record(connection: "Connection", practice_id: int) -> None:
         nonlocal found
         await _record(context, connection, practice_id)
         if found is None:
@@ -157,7 +157,7 @@ async def _update(
     return found
 
 
-async def _record(context: CommandContext, connection: Connection, practice_id: int) -> None:
+async def _record(context: CommandContext, connection: "Connection", practice_id: int) -> None:
     from frontdesk.audit.trail import append_audit
 
     await append_audit(connection, context.audit.entry(practice_id, "console.import_practice_file"))

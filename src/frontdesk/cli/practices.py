@@ -15,9 +15,9 @@ from frontdesk.cli.connection import (
     with_database,
 )
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, BadInput, answer, counted, details, instant, table, to_document
-from frontdesk.store.connection import Connection
 
 if TYPE_CHECKING:
+    from frontdesk.store.connection import Connection
     from frontdesk.store.practices import InTransaction, PracticeSummary
     from frontdesk.systems.check import SystemCheck
 
@@ -83,7 +83,7 @@ def _answer_one(args: argparse.Namespace, *, suspended: bool | None = None) -> N
         if suspended is not None:
             operation = "command.suspend_practice" if suspended else "command.resume_practice"
 
-            async def record(connection: Connection, practice_id: int) -> None:
+            async def record(connection: "Connection", practice_id: int) -> None:
                 await append_audit(connection, context.audit.entry(practice_id, operation))
 
             await set_suspended(context.database, args.slug, suspended=suspended, in_transaction=record)
@@ -148,7 +148,7 @@ async def _removed(context: CommandContext, practice: "PracticeSummary", practic
     from frontdesk.store.practices import remove_practice, set_suspended
 
     def recorder(operation: str) -> "InTransaction":
-        async def record(connection: Connection, practice_id: int) -> None:
+        async def record(connection: "Connection", practice_id: int) -> None:
             await append_audit(connection, context.audit.entry(practice_id, operation))
 
         return record

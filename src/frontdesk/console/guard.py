@@ -28,7 +28,7 @@ from frontdesk.console.encrypted_cookies import EncryptedCookies
 from frontdesk.console.forms import Form, read_form
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import negotiate_language, set_language, use_language
-from frontdesk.console.navigation import NavItem, navigation, notices
+from frontdesk.console.navigation import NavItem, navigation, notices, practice_tabs
 from frontdesk.console.rendering import render, render_in_steps, with_headers
 from frontdesk.console.times import TimeFormats
 from frontdesk.desk.context import ActionContext, Role
@@ -158,6 +158,7 @@ class ConsoleRequest:
             "practice_name": self.session.practice_name,
             "zone": self.zone,
             "nav": _navigation(self),
+            "practice_tabs": practice_tabs(self.features),
             "csrf": self.csrf,
             "notice": _(notices().get(self.http.query_params.get("notice", ""), "")),
             "idle_seconds": int(self.session.idle.total_seconds()),

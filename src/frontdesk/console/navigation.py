@@ -56,6 +56,17 @@ _NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     ),
 )
 
+_PRACTICE_TABS = (
+    ("/practice/rules", N_("Booking rules")),
+    ("/practice/locations", N_("Locations")),
+    ("/practice/providers", N_("Providers")),
+    ("/practice/visit-types", N_("Visit types")),
+    ("/practice/closures", N_("Closures")),
+    ("/practice", N_("Practice file")),
+    ("/practice/system", N_("Scheduling system")),
+    ("/practice/webhooks", N_("Webhooks")),
+)
+
 # URLs carry only the key, so that a link cannot make a page show an arbitrary text.
 _NOTICES = {
     "staff_changed": N_("The staff member has been changed."),
@@ -98,7 +109,6 @@ _NOTICES = {
     "practice_changed": N_("The practice has been changed."),
     "practice_file_applied": N_("The practice file has been applied."),
     "address_shown": N_("This form was sent before. The address was shown then and cannot be shown again."),
-    "feed_revoked": N_("The calendar feed is revoked: its address no longer works."),
     "webhook_removed": N_("The endpoint is removed, with the events that waited for it."),
     "webhook_replayed": N_("Undelivered events are being sent again."),
     "webhook_paused": N_("Nothing is sent to this endpoint until it is resumed."),
@@ -112,6 +122,11 @@ def navigation(of: Sequence[Feature]) -> tuple[tuple[str, tuple[NavItem, ...]], 
         (title, (*items, *(item for feature in of for item in feature.parts.navigation.get(title, ()))))
         for title, items in _NAVIGATION
     )
+
+
+def practice_tabs(of: Sequence[Feature]) -> tuple[tuple[str, str], ...]:
+    """Path and title of each tab of the practice's page, those of features at the end."""
+    return (*_PRACTICE_TABS, *(tab for feature in of for tab in feature.parts.practice_tabs))
 
 
 @cache

@@ -21,7 +21,6 @@ from frontdesk.console.pages import (
     clients,
     confirmations,
     connect,
-    feeds,
     health,
     live,
     lock,
@@ -59,7 +58,7 @@ _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
     patient_links, blocks, absences, staff, assistants, clients, usage, reports, confirmations,
     connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
-    practice_closures, health, webhooks, feeds, audit,
+    practice_closures, health, webhooks, audit,
 )  # fmt: skip
 # Matched last: 404 with a session, the sign-in without one.
 _REST = (Page("GET", "/{rest:path}", _nothing), Page("POST", "/{rest:path}", _nothing))

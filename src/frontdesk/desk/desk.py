@@ -21,7 +21,6 @@ from frontdesk.desk.checklist import Checklist
 from frontdesk.desk.clients import Clients
 from frontdesk.desk.confirmations import Confirmations
 from frontdesk.desk.context import ActionContext
-from frontdesk.desk.feeds import Feeds
 from frontdesk.desk.health import SystemHealth
 from frontdesk.desk.live_updates import LiveCalendars
 from frontdesk.desk.month import Months
@@ -72,7 +71,6 @@ class Desk:
     checklist: Checklist
     health: SystemHealth
     webhooks: Webhooks
-    feeds: Feeds
     staff: Staff
 
     async def run(
@@ -122,7 +120,6 @@ def build_desk(
         checklist=Checklist(database),
         health=health,
         webhooks=Webhooks(database, cipher, webhook_sender),
-        feeds=Feeds(database),
         staff=Staff(database, public_url),
     )
 

@@ -1,5 +1,5 @@
 """The features beyond the contract's core, in the order in which the core iterates over them."""
 
-from frontdesk.features import agent_view, notes
+from frontdesk.features import agent_view, calendar_feeds, notes
 
-FEATURES = (notes.FEATURE, agent_view.FEATURE)
+FEATURES = (notes.FEATURE, agent_view.FEATURE, calendar_feeds.FEATURE)

@@ -1,1 +1,1 @@
-"""What the service sends by itself: change notifications, webhooks and calendar feeds."""
+"""What the service sends by itself: change notifications and webhooks."""

@@ -30,8 +30,8 @@ from frontdesk.doors.fhir.writing.json_patch import patched
 from frontdesk.doors.mcp.messages import Rejection, read_message
 from frontdesk.doors.rest import Routes, _query_pairs
 from frontdesk.engine.arguments import from_http, from_tool, input_names, read
+from frontdesk.features.calendar_feeds.reading import _calendar
 from frontdesk.operations import OPERATIONS, Operation
-from frontdesk.outbound.feeds import _calendar
 from frontdesk.outbound.webhooks.signing import secret_text, signed_headers
 from frontdesk.practice_file import PracticeFileError, dump, parse
 from frontdesk.settings import Settings

@@ -1,4 +1,4 @@
-"""Limits failed token requests, console sign-ins, patients' links and feeds per name and per address, across all nodes.
+"""Limits failed token requests, sign-ins and guesses of secret addresses per name and per network, across all nodes.
 
 The credentials are checked first: right ones are refused only where the same address has failed too often with the same
 name. Only hashes of names and addresses are stored, for a minute.
@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from frontdesk.access.limits.addresses import network_of
 from frontdesk.access.outages import CREDENTIALS, outage_as_problem
@@ -28,8 +28,6 @@ REGISTRATIONS = 100
 REVOCATIONS_PER_ADDRESS = 100  # a minute
 MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
-LINK_USES = 30  # a minute, of one patient's link
-FEED_READS = 10  # a minute, of one calendar feed; calendar programs read it every few minutes
 _CACHED = 10_000
 _MINUTE = timedelta(minutes=1)
 _CHECKED_AT_ONCE = 4
@@ -37,8 +35,6 @@ _FAILED = "Too many attempts have failed with these credentials or from this add
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
 _REVOKED = "Too many tokens have been revoked from this address in this minute."
-_USED = "This link was used too often in this minute."
-_READ = "This calendar was read too often in this minute."
 _REGISTERED = "Too many applications have been registered in this minute."
 _PRUNE = """
 DELETE FROM token_failure WHERE subject IN (
@@ -46,7 +42,7 @@ DELETE FROM token_failure WHERE subject IN (
 RETURNING true
 """
 
-Door = Literal["token", "sign-in", "link", "feed"]  # each has counters of its own
+Door = str  # such as "token" and "sign-in"; each has counters of its own
 T = TypeVar("T")
 
 
@@ -112,13 +108,9 @@ class FailedAttempts:
         source = _hash("sign-in", "mails from", network_of(address))
         await self._count_or_refuse(_MAILED, {recipient: MAILS_PER_RECIPIENT, source: MAILS_PER_ADDRESS})
 
-    async def count_link_use(self, link_id: str) -> None:
-        """Count a page that is shown by a patient's link."""
-        await self._count_or_refuse(_USED, {_hash("link", "uses", link_id): LINK_USES})
-
-    async def count_feed_read(self, feed_id: str) -> None:
-        """Count a read of a calendar feed."""
-        await self._count_or_refuse(_READ, {_hash("feed", "reads", feed_id): FEED_READS})
+    async def count_use(self, door: Door, name: str, per_minute: int, detail: str) -> None:
+        """Count a use of what has a secret address, and refuse one too many with the sentence `detail`."""
+        await self._count_or_refuse(detail, {_hash(door, "uses", name): per_minute})
 
     async def _count_or_refuse(self, detail: str, caps: Mapping[bytes, int]) -> None:
         """Counts for each subject, or raises `rate_limited` if one of them is at its cap."""

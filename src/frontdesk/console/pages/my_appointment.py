@@ -30,6 +30,7 @@ from frontdesk.web.http_request import address_of
 
 PATH = "/my-appointment"
 PASS_LIFETIME = timedelta(minutes=15)
+USES_PER_MINUTE = 30  # of one link
 _RESULTS = {"confirm_attendance": "confirmed", "cancel_appointment": "cancelled"}
 _PURPOSE = b"pass of a patient's link"
 _WRONG = N_(
@@ -80,7 +81,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
                 address_of(request),
                 lambda: console.desk.my_appointments.open(link, born, attempt.request_id),
             )
-            await console.failed_attempts.count_link_use(found.link.link_id)
+            await console.failed_attempts.count_use("link", found.link.link_id, USES_PER_MINUTE, _TOO_OFTEN)
         except Problem as problem:
             if problem.code == "unauthorized":
                 return _asked(request, problem.status, _(_WRONG, limit=MAX_WRONG_DATES), link)
@@ -95,7 +96,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
             if held is None:
                 return _asked(request, 401, _(_STALE))
             practice_id, appointment_id, link_id, start = held
-            await console.failed_attempts.count_link_use(link_id)
+            await console.failed_attempts.count_use("link", link_id, USES_PER_MINUTE, _TOO_OFTEN)
             try:
                 found = await console.desk.my_appointments.find(
                     practice_id, appointment_id, link_id, attempt.request_id

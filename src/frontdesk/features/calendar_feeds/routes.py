@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from frontdesk.outbound.feeds import CalendarFeeds
+from frontdesk.console.guard import Console
+from frontdesk.features.calendar_feeds.reading import CalendarFeeds
 from frontdesk.web.http_request import address_of, request_of
 from frontdesk.web.responses import TRACE_HEADER
 
@@ -17,7 +18,9 @@ _HEADERS = {
 }
 
 
-def feed_routes(feeds: CalendarFeeds) -> list[Route]:
+def feed_routes(console: Console) -> list[Route]:
+    feeds = console.desk.engine.services[CalendarFeeds]
+
     async def feed(request: Request) -> Response:
         request_id = request_of(request.scope).request_id
         body = await feeds.read(request.path_params["address"], address_of(request), request_id)

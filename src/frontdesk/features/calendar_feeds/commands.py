@@ -1,14 +1,16 @@
 """`frontdesk feed`: manages calendar feeds. An address is printed only once."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group
 from frontdesk.cli.connection import CommandContext, with_database
-from frontdesk.cli.output import answer, details, instant, table, to_document
+from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.outbound.feeds import Feed
+    from frontdesk.features.calendar_feeds.feeds import Feed
 
 _NO_FEED = "There is no calendar feed yet. Add one: frontdesk feed add --practice SLUG --provider ID"
 
@@ -29,7 +31,8 @@ def add_commands(commands: Commands) -> None:
 
 def _add(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "tuple[Feed, str]":
-        from frontdesk.outbound.feeds import add_feed
+        from frontdesk.features.calendar_feeds.actions import ADD_BY_COMMAND, ADD_WITH_NAMES
+        from frontdesk.features.calendar_feeds.feeds import add_feed
         from frontdesk.store.directories import load_directory
 
         practice_id = await context.practice_id(args.practice)
@@ -41,11 +44,12 @@ def _add(args: argparse.Namespace) -> None:
             args.provider,
             with_names=args.with_names,
             now=context.audit.now,
-            recorder=context.audit.recorder("command.add_feed_with_names" if args.with_names else "command.add_feed"),
+            recorder=context.audit.recorder((ADD_WITH_NAMES if args.with_names else ADD_BY_COMMAND).name),
         )
         return feed, context.settings.public_url + path
 
-    feed, url = with_database(work)
+    with _bad_input():
+        feed, url = with_database(work)
     text = details([("Feed", feed.feed_id), ("Address", url)])
     note = "Save the address now: it is not stored and cannot be shown again. Anyone who has it can read the calendar."
     answer(args, {**to_document(feed), "url": url}, f"{text}\n\n{note}")
@@ -53,7 +57,7 @@ def _add(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "list[Feed]":
-        from frontdesk.outbound.feeds import list_feeds
+        from frontdesk.features.calendar_feeds.feeds import list_feeds
 
         return await list_feeds(context.database, await context.practice_id(args.practice))
 
@@ -65,13 +69,25 @@ def _list(args: argparse.Namespace) -> None:
 
 def _revoke(args: argparse.Namespace) -> None:
     async def work(context: CommandContext) -> "Feed":
-        from frontdesk.outbound.feeds import revoke_feed
+        from frontdesk.features.calendar_feeds.actions import REVOKE_BY_COMMAND
+        from frontdesk.features.calendar_feeds.feeds import revoke_feed
 
-        recorder = context.audit.recorder("command.revoke_feed")
+        recorder = context.audit.recorder(REVOKE_BY_COMMAND.name)
         return await revoke_feed(context.database, args.id, context.audit.now, recorder=recorder)
 
-    feed = with_database(work)
+    with _bad_input():
+        feed = with_database(work)
     answer(args, to_document(feed), f"The feed {feed.feed_id} was revoked.")
+
+
+@contextmanager
+def _bad_input() -> Iterator[None]:
+    from frontdesk.features.calendar_feeds.feeds import FeedError
+
+    try:
+        yield
+    except FeedError as error:
+        raise BadInput(str(error)) from error
 
 
 def _state(feed: "Feed") -> str:

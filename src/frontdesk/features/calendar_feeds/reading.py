@@ -1,9 +1,7 @@
-"""Calendar feeds: a provider's appointments as iCalendar, under a secret address."""
+"""A provider's appointments as iCalendar, under a secret address."""
 
 import asyncio
 import hashlib
-import re
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,89 +11,20 @@ from asyncpg import Record
 from frontdesk import __version__
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.failed_attempts import FailedAttempts
-from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
-from frontdesk.audit.trail import AuditEntry, AuditRecorder, AuditTrail, append_disclosure
+from frontdesk.access.opaque_tokens import read_practice_token
+from frontdesk.audit.trail import AuditEntry, AuditTrail, append_disclosure
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.fair_limiter import FairLimiter
+from frontdesk.features.calendar_feeds import FEATURE
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.port import AppointmentFilter, SchedulingSystem, SystemUnavailable, appointment_pages
 
 _BACK = timedelta(days=30)
+READS_PER_MINUTE = 10  # of one feed; calendar programs read it every few minutes
 _UNKNOWN = "There is no calendar at this address."
-_ID = re.compile(r"feed_([1-9][0-9]{0,17})_[0-9a-f]{16}\Z")
-_SELECT = """
-SELECT f.feed_id, p.slug AS practice_slug, f.provider_id, f.with_names, f.created_at, f.revoked_at
-FROM calendar_feed f JOIN practice p ON p.practice_id = f.practice_id
-WHERE f.practice_id = $1 ORDER BY f.created_at, f.feed_id
-"""
-_REVOKE = """
-UPDATE calendar_feed SET revoked_at = $3 WHERE practice_id = $1 AND feed_id = $2 AND revoked_at IS NULL
-"""
-_INSERT = """
-INSERT INTO calendar_feed (practice_id, feed_id, provider_id, digest, with_names, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)
-"""
-
-
-class FeedError(Exception):
-    """The request is invalid; the message is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    feed_id: str
-    practice_slug: str
-    provider_id: int
-    with_names: bool
-    created_at: datetime
-    revoked_at: datetime | None
-
-
-async def add_feed(
-    database: Database,
-    practice_id: int,
-    directory: Directory,
-    provider_id: int,
-    *,
-    with_names: bool,
-    now: datetime,
-    recorder: AuditRecorder | None = None,
-) -> tuple[Feed, str]:
-    """The new feed and its path, which cannot be shown again."""
-    if provider_id not in directory.providers:
-        raise FeedError(f"The practice has no provider {provider_id}.")
-    feed_id = f"feed_{practice_id}_{secrets.token_hex(8)}"
-    secret = new_token()
-    async with database.transaction(practice_id) as connection:
-        await connection.execute(_INSERT, practice_id, feed_id, provider_id, digest_of(secret), with_names, now)
-        if recorder is not None:
-            await recorder(connection, practice_id, feed_id)
-    feed = Feed(feed_id, directory.practice.slug, provider_id, with_names, now, None)
-    return feed, f"/feeds/{practice_token(practice_id, secret)}.ics"
-
-
-async def list_feeds(database: Database, practice_id: int) -> list[Feed]:
-    async with database.transaction(practice_id) as connection:
-        rows = await connection.fetch(_SELECT, practice_id)
-    return [Feed(**row) for row in rows]
-
-
-async def revoke_feed(
-    database: Database, feed_id: str, now: datetime, *, recorder: AuditRecorder | None = None
-) -> Feed:
-    """Revoke the feed; its address stops working."""
-    named = _ID.match(feed_id)
-    practice_id = int(named.group(1)) if named else 0
-    async with database.transaction(practice_id) as connection:
-        await connection.execute(_REVOKE, practice_id, feed_id, now)
-        for row in await connection.fetch(_SELECT, practice_id):
-            if row["feed_id"] == feed_id:
-                if recorder is not None:
-                    await recorder(connection, practice_id, feed_id)
-                return Feed(**row)
-    raise FeedError(f"There is no calendar feed {feed_id!r}.")
+_TOO_OFTEN = "This calendar was read too often in this minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +58,7 @@ class CalendarFeeds:
             raise Problem("not_found", _UNKNOWN)
         practice_id = token.practice_id
         row = await self._find(practice_id, token.digest, source)
-        await self.attempts.count_feed_read(row["feed_id"])
+        await self.attempts.count_use("feed", row["feed_id"], READS_PER_MINUTE, _TOO_OFTEN)
         caller = Caller(row["feed_id"], practice_id, row["slug"], frozenset(), "integration", row["version"])
         system = await self.systems(caller)
         if system.remote:  # it has limits of its own
@@ -156,6 +85,8 @@ class CalendarFeeds:
 
     async def _read_from(self, system: SchedulingSystem, practice_id: int, row: Record, request_id: str) -> bytes:
         directory = await system.directory()
+        if not FEATURE.is_enabled(directory.practice.features):
+            raise Problem("not_found", _UNKNOWN)
         now = self.clock()
         appointments = await _appointments(system, row["provider_id"], directory, now)
         patients = list(dict.fromkeys(appointment.patient_id for appointment in appointments))

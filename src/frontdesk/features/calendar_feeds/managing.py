@@ -10,7 +10,8 @@ from frontdesk.desk.context import ActionContext
 from frontdesk.desk.form_uses import recorder_once
 from frontdesk.domain.directory import Provider
 from frontdesk.domain.errors import Problem
-from frontdesk.outbound.feeds import Feed, add_feed, list_feeds, revoke_feed
+from frontdesk.features.calendar_feeds.actions import ADD, REVOKE
+from frontdesk.features.calendar_feeds.feeds import Feed, add_feed, list_feeds, revoke_feed
 from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 
@@ -40,7 +41,7 @@ class Feeds:
         provider = directory.providers.get(provider_id)
         if provider is None or not provider.active:
             raise Problem("not_found", "There is no such provider.")
-        recorder = recorder_once(context, "console.add_feed", once)
+        recorder = recorder_once(context, ADD.name, once)
         _, path = await add_feed(
             self.database,
             context.practice_id,
@@ -57,6 +58,6 @@ class Feeds:
         context.require("admin")
         if feed_id not in [feed.feed_id for feed in await list_feeds(self.database, context.practice_id)]:
             raise Problem("not_found", "There is no such calendar feed.")
-        recorder = context.audit.recorder("console.revoke_feed")
+        recorder = context.audit.recorder(REVOKE.name)
         await revoke_feed(self.database, feed_id, context.now, recorder=recorder)
         context.seal_soon()

@@ -11,13 +11,16 @@ import httpx
 import pytest
 from icalendar import Calendar
 
-from frontdesk.access.limits.failed_attempts import FEED_READS, PER_ADDRESS
+from frontdesk.access.limits.failed_attempts import PER_ADDRESS
+from frontdesk.cli.output import to_document
 from frontdesk.domain.errors import Problem
 from frontdesk.engine.fair_limiter import FairLimiter
-from frontdesk.outbound.feeds import FeedError, add_feed, list_feeds, revoke_feed
+from frontdesk.features.calendar_feeds.feeds import Feed, FeedError, add_feed, list_feeds, revoke_feed
+from frontdesk.features.calendar_feeds.reading import READS_PER_MINUTE, CalendarFeeds
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import practice_id_of
 from tests.console.signing_in import browser_at
+from tests.features.switching import switch
 from tests.support.world import World, book, confirmed, slots
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -113,12 +116,12 @@ async def test_reads_of_a_feed_are_rate_limited_across_addresses(world: World) -
     _, path = await feed(world)
     _, other = await feed(world)
     readers = [browser_at(world, f"203.0.113.{number}") for number in range(5)]
-    answers = await asyncio.gather(*(readers[number % 5].get(path) for number in range(FEED_READS + 5)))
-    assert sorted(answer.status_code for answer in answers) == [200] * FEED_READS + [429] * 5
+    answers = await asyncio.gather(*(readers[number % 5].get(path) for number in range(READS_PER_MINUTE + 5)))
+    assert sorted(answer.status_code for answer in answers) == [200] * READS_PER_MINUTE + [429] * 5
     refused = await readers[0].get(path)
     assert refused.json()["code"] == "rate_limited"
     assert 1 <= int(refused.headers["retry-after"]) <= 60
-    assert len(await recorded_subjects(world)) == FEED_READS
+    assert len(await recorded_subjects(world)) == READS_PER_MINUTE
     assert (await readers[0].get(other)).status_code == 200
 
 
@@ -139,11 +142,11 @@ async def test_a_feed_waits_for_a_turn_like_other_calls(world: World, monkeypatc
     monkeypatch.setattr("frontdesk.engine.fair_limiter.WAIT_SECONDS", 0.05)
     _, path = await feed(world)
     address = path.removeprefix("/feeds/").removesuffix(".ics")
-    busy = replace(world.service.feeds, limiter=FairLimiter(at_once=0, per_practice=0))
+    busy = replace(world.service.engine.services[CalendarFeeds], limiter=FairLimiter(at_once=0, per_practice=0))
     with pytest.raises(Problem) as raised:
         await busy.read(address, None, "req_1")
     assert raised.value.code == "upstream_unavailable"
-    await world.service.feeds.read(address, None, "req_2")
+    await world.service.engine.services[CalendarFeeds].read(address, None, "req_2")
     assert world.service.engine.limiter.running == 0
 
 
@@ -245,3 +248,25 @@ async def test_a_feed_needs_a_provider_that_the_practice_has(world: World) -> No
     practice_id = await practice_id_of(world.database, "harbor")
     assert practice_id is not None
     assert await list_feeds(world.database, practice_id) == []
+
+
+def test_the_document_of_a_feed_is_part_of_the_command_lines_contract() -> None:
+    assert to_document(Feed("f1", "harbor", 10, True, datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC), None)) == {
+        "feedId": "f1",
+        "practice": "harbor",
+        "providerId": 10,
+        "withNames": True,
+        "createdAt": "2026-11-16T09:30:15Z",
+        "revokedAt": None,
+    }
+
+
+async def test_a_practice_that_has_switched_feeds_off_serves_none(world: World, reader: httpx.AsyncClient) -> None:
+    _, path = await feed(world)
+    await switch(world, {"calendar_feeds": {"enabled": False}})
+    unknown = await reader.get(f"/feeds/1-{secrets.token_urlsafe(32)}.ics")
+    refused = await reader.get(path)
+    assert (refused.status_code, refused.json()["detail"]) == (404, unknown.json()["detail"])
+    assert await recorded_subjects(world) == []
+    await switch(world, {})
+    assert (await reader.get(path)).status_code == 200
