@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from frontdesk.cli.commands import Commands, add_command, add_group, add_limit
 from frontdesk.cli.connection import CommandContext, with_database
@@ -13,6 +13,8 @@ from frontdesk.cli.kept_heads import kept_heads
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, answer, instant, table
 
 if TYPE_CHECKING:
+    from asyncpg import Record
+
     from frontdesk.audit.verify import ChainReport
 
 
@@ -71,7 +73,7 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
 def _list(args: argparse.Namespace) -> None:
     from frontdesk.audit.reading import AuditFilter, exact_time, find_records, record_document
 
-    async def work(context: CommandContext) -> list[tuple[str, Any]]:
+    async def work(context: CommandContext) -> "list[tuple[str, Record]]":
         wanted = AuditFilter(args.client, args.operation, args.subject)
         found = []
         for slug, practice_id in await _practices(context, args.practice):

@@ -12,7 +12,10 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 NO_PRACTICE = "There is no practice yet. Write a file to start from: frontdesk practice init practice.yaml"
@@ -46,7 +49,7 @@ def to_json(document: object, *, indent: int | None = 2) -> str:
     return json.dumps(document, ensure_ascii=False, indent=indent)
 
 
-def to_document(record: Any, **keys: str) -> dict[str, object]:
+def to_document(record: "DataclassInstance", **keys: str) -> dict[str, object]:
     """The fields of a dataclass under camelCase keys or the given ones, without the practice's internal id."""
     keys["practice_slug"] = "practice"
     return {
@@ -66,7 +69,7 @@ def _plain(value: object) -> object:
         return instant(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return to_document(value) if is_dataclass(value) else value
+    return to_document(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> str:

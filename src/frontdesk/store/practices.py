@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
 import orjson
 
-from frontdesk.domain.directory import Directory, Practice
+from frontdesk.domain.directory import Directory, Location, Practice, Provider, VisitType
 from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
@@ -23,6 +23,7 @@ from frontdesk.store.statistics import analyze_grown_tables
 
 _MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
 
+T = TypeVar("T", Location, Provider, VisitType)
 InTransaction = Callable[[Connection, int], Awaitable[None]]
 """Work in the same transaction as a change, given the connection and the practice's id."""
 
@@ -234,7 +235,7 @@ async def save_patients(
 def active_only(directory: Directory) -> Directory:
     """The directory without inactive records."""
 
-    def kept(records: Mapping[int, Any]) -> dict[int, Any]:
+    def kept(records: Mapping[int, T]) -> dict[int, T]:
         return {key: record for key, record in records.items() if record.active}
 
     visit_types = {

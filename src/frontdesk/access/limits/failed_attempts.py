@@ -12,7 +12,9 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from asyncpg import Record
 
 from frontdesk.access.limits.addresses import network_of
 from frontdesk.access.outages import CREDENTIALS, outage_as_problem
@@ -125,7 +127,7 @@ class FailedAttempts:
         """False, and nothing counted, if a subject is at its cap."""
         return not await self._remember(self._database.write("SELECT * FROM count_attempt($1, $2)", subjects, caps))
 
-    async def _remember(self, query: Awaitable[Any]) -> bool:
+    async def _remember(self, query: Awaitable[Record | None]) -> bool:
         """Whether the query found a subject at its cap, which is remembered."""
         now = time.monotonic()
         with outage_as_problem(CREDENTIALS):

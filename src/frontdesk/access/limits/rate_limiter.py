@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
-from typing import Any
 
 from asyncpg import Record
 
@@ -252,11 +251,13 @@ class RateLimiter:
         finally:
             account.asking = None
 
-    async def _send_report(self, account: _Account, lease: _Lease, waiting: int = 0, asked: int = 0) -> Any:
+    async def _send_report(self, account: _Account, lease: _Lease, waiting: int = 0, asked: int = 0) -> Record:
         used, unused, counted = lease.used, lease.unused, True
         arguments = (account.practice_id, account.client_id, lease.minute, used, unused, waiting, asked)
         try:
-            return await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
+            row = await self._database.write("SELECT * FROM lease_calls($1, $2, $3, $4, $5, $6, $7)", *arguments)
+            assert row is not None
+            return row
         except DatabaseUnavailable:
             counted = False  # report it again; after any other error it may have been counted: never count twice
             raise

@@ -8,9 +8,10 @@ stored.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.access.outages import outage_as_problem, transaction_or_problem
@@ -215,7 +216,7 @@ class StaffSessions:
         issuer, subject = identity.issuer, identity.subject
         email = None if identity.verified_email is None else identity.verified_email.lower()
         found = await connection.fetch(_BY_IDENTITY, issuer, subject, email)
-        first: dict[int, Any] = {}  # of each practice: the member it is linked to, before one with the same address
+        first: dict[int, Record] = {}  # of each practice: the member it is linked to, before one with the same address
         for row in found:
             first.setdefault(row["practice_id"], row)
         rows = [row for row in first.values() if chosen in (None, row["staff_id"])]
@@ -270,7 +271,7 @@ class StaffSessions:
         self._on_audit(practice_id)
 
 
-async def session_for_update(connection: Connection, session: StaffSession, *others: str) -> Any:
+async def session_for_update(connection: Connection, session: StaffSession, *others: str) -> Record:
     """Locks the row of a session's staff member; returns their role, its digest, wrong PINs and, if there is one, the
     encrypted PIN. `others` are staff to lock with them: all in the order of their ids, so that changes cannot deadlock.
 

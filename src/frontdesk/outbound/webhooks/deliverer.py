@@ -11,7 +11,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import orjson
 from asyncpg import Record
@@ -121,7 +120,7 @@ class Deliverer:
         await for_each_practice("webhooks", [row["practice_id"] for row in looked_at if row["due"]], start)
         return started
 
-    async def _look(self) -> list[Any]:
+    async def _look(self) -> list[Record]:
         """The next practices with webhooks, and whether they may have due ones."""
         try:
             return await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._now())

@@ -14,12 +14,26 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypedDict
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 FAST_SECONDS = 10.0  # for a fast shutdown, which writes a checkpoint; without it the next start recovers from the log
 IMMEDIATE_SECONDS = 6.0  # PostgreSQL kills its own processes after five
+
+
+class Order(TypedDict):
+    """What `server.py` asks for, as JSON."""
+
+    command: list[str]
+    environment: dict[str, str]
+    account: dict[str, Any]  # options of `subprocess.Popen`
+    descriptors: list[int]
+    users_lock: str
+    server_lock: str
+    cluster: str
+    seconds: tuple[float, float]
+    leftovers: list[str]
 
 
 def server_processes(cluster: str) -> dict[int, bool]:
@@ -47,7 +61,7 @@ def end_server(cluster: str, waited: float, fast: float, immediate: float) -> No
             os.kill(pid, number)
 
 
-def launch(order: dict[str, Any]) -> subprocess.Popen[bytes]:
+def launch(order: Order) -> subprocess.Popen[bytes]:
     """Start the server once every process of the previous one is gone.
 
     All processes of a server inherit this lock, so files left behind are known to be stale. PostgreSQL would refuse to
@@ -91,7 +105,7 @@ def locked(lock: int) -> bool:
     return True
 
 
-def stop(server: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+def stop(server: subprocess.Popen[bytes], order: Order) -> None:
     fast, immediate = order["seconds"]
     for number, seconds in ((signal.SIGINT, fast), (signal.SIGQUIT, immediate)):
         server.send_signal(number)
@@ -104,7 +118,7 @@ def stop(server: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
     end_server(order["cluster"], 0.0, fast, immediate)
 
 
-def watch(order: dict[str, Any]) -> None:
+def watch(order: Order) -> None:
     for name in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: None)  # a signal to the whole process group leaves the users time to finish
     users = os.open(order["users_lock"], os.O_RDWR)

@@ -32,7 +32,7 @@ SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent FR
 WHERE contype = 'f' AND connamespace = $1::regnamespace AND conrelid <> confrelid
 """
 
-TableFile: TypeAlias = Callable[[str], AbstractContextManager[Any]]
+TableFile: TypeAlias = Callable[[str], AbstractContextManager[Any]]  # a GzipFile is no BinaryIO in stubs
 """Opens the binary file of a table's rows, by the table's name."""
 
 
@@ -137,7 +137,7 @@ def _count(status: str) -> int:
 
 
 @asynccontextmanager
-async def _connected(dsn: str) -> AsyncIterator[Any]:
+async def _connected(dsn: str) -> AsyncIterator[Connection]:
     """A connection as the owner, without a statement timeout."""
     patient = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     connection = await asyncpg.connect(dsn, server_settings=session_settings(role=None) | patient)

@@ -113,7 +113,7 @@ class Records:
         columns = [list(column) for column in zip(*given, strict=True)] or [[], [], []]
         return [(row["kind"], row["reference"], row["local_id"]) for row in await self._fetch(sql, *columns)]
 
-    async def _fetch(self, sql: str, *args: object) -> list[Any]:
+    async def _fetch(self, sql: str, *args: object) -> list[Record]:
         try:
             return await self._database.fetch(sql, self.practice_id, *args)
         except DatabaseUnavailable as error:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TypeGuard
 
 import httpx
 import orjson
@@ -91,13 +91,13 @@ def first_record(kind: str, resource: Resource) -> Resource:
 
 def _resource(body: bytearray) -> Resource | None:
     try:
-        document: Any = orjson.loads(body)
+        document: object = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
     return document if _is_resource(document) else None
 
 
-def _is_resource(document: object) -> bool:
+def _is_resource(document: object) -> TypeGuard[Resource]:
     return isinstance(document, dict) and isinstance(document.get("resourceType"), str)
 
 
