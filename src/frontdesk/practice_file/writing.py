@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
 
 import yaml
 
@@ -49,13 +48,13 @@ def dump_json(file: PracticeFile) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _jsonable(value: Any) -> object:
+def _jsonable(value: object) -> object:
     """Dates as text, because JSON has no dates."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else value.isoformat()
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class _Line(dict[str, object]):

@@ -83,6 +83,6 @@ def fhir_settings(system: Mapping[str, Any]) -> FhirSettings:
     )
 
 
-def _by_id(system: Mapping[str, Any], section: str) -> dict[int, Any]:
+def _by_id(system: Mapping[str, Any], section: str) -> dict[int, Any]:  # records, or codings of services
     mapped = (system.get(section) or {}).items()
     return {int(key): value if isinstance(value, str) else Coding(**value) for key, value in mapped}

@@ -102,8 +102,8 @@ class FhirClient:
             *(self._result(deadline, query, answer) for query, answer in zip(queries, answers, strict=True))
         )
 
-    async def read_all(self, deadline: Deadline, *combined: CombinedQuery[Any]) -> list[Any]:
-        """The result of each of them; a query that several have in common is sent once."""
+    async def read_all(self, deadline: Deadline, *combined: CombinedQuery[object]) -> list[Any]:
+        """The result of each of them, whose types differ; a query that several have in common is sent once."""
         queries = {query.target: query for each in combined for query in each.queries}
         found = dict(zip(queries, await self.query_all(deadline, list(queries.values())), strict=True))
         return [each.result([found[query.target] for query in each.queries]) for each in combined]

@@ -10,7 +10,7 @@ import httpx
 from frontdesk.systems.fhir.resources.elements import Resource, instant, stamp
 
 Parameters = Sequence[tuple[str, str]]
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 PAGE_SIZE = 1000  # servers send less if they want to
 _VALUES_AT_ONCE = 40
@@ -80,11 +80,11 @@ Query = ReadQuery | SearchQuery | FindQuery
 
 
 @dataclass(frozen=True, slots=True)
-class CombinedQuery(Generic[T]):
+class CombinedQuery(Generic[T_co]):
     """Queries, and what is made of their results. Combined queries are sent together by `FhirClient.read_all`."""
 
     queries: Sequence[Query]
-    result: Callable[[Sequence[Any]], T]
+    result: Callable[[Sequence[Any]], T_co]  # of the results of its queries, which differ in type
 
 
 def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[SearchQuery]:

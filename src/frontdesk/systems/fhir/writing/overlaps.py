@@ -2,7 +2,6 @@
 
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any
 
 from frontdesk.domain.local_time import minute_of
 from frontdesk.domain.slot_ids import SlotRef
@@ -81,7 +80,7 @@ class OverlapCheck:
 
     def _own(self, stored: Resource | None) -> set[str]:
         """What the booking has stored itself, or gives up when it has succeeded."""
-        data: dict[str, Any] = dict(self._write.data)
+        data = dict(self._write.data)
         own = {*data["run"], *references(data.get("before", {}).get("slot"), "Slot")}
         if "reference" in data:
             own.add(data["reference"])
