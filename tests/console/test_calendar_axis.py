@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.console.calendar.axis import STEP, Axis, GridPosition
 from frontdesk.domain.local_time import local_day_bounds, minute_of
+from tests.support.properties import examples
 
 NEW_YORK = "America/New_York"
 SPRING, AUTUMN, ORDINARY = date(2026, 3, 8), date(2026, 11, 1), date(2026, 11, 16)
@@ -100,6 +101,7 @@ def test_half_an_hour_of_change_is_half_an_hour_of_rows() -> None:
 
 
 @pytest.mark.parametrize("zone", [NEW_YORK, "Australia/Lord_Howe", "Europe/Berlin", "Africa/Cairo", "Asia/Kathmandu"])
+@examples()
 @given(
     day=st.dates(date(2026, 1, 1), date(2028, 12, 31)),
     starts=st.integers(0, 24 * 60),

@@ -10,6 +10,7 @@ from frontdesk.doors.mcp.messages import META, VERSIONS, Rejection, read_message
 from frontdesk.doors.mcp.methods import result_of
 from frontdesk.doors.mcp.tool_calls import _cache_key, _simulated, tool_of
 from tests.doors.mcp_speech import assert_no_python
+from tests.support.properties import examples
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -72,11 +73,13 @@ def assert_taken_or_refused(body: bytes, headers: dict[str, str]) -> None:
         assert refused.status in (400, 404)
 
 
+@examples()
 @given(st.binary(max_size=200), HEADERS)
 def test_any_bytes_are_taken_or_refused(body: bytes, headers: dict[str, str]) -> None:
     assert_taken_or_refused(body, headers)
 
 
+@examples()
 @given(DOCUMENTS | VALUES, HEADERS)
 def test_any_document_is_taken_or_refused(document: Any, headers: dict[str, str]) -> None:
     assert_taken_or_refused(orjson.dumps(document), headers)

@@ -10,6 +10,7 @@ from frontdesk.doors.rest import _query_pairs
 from frontdesk.operations import OPERATIONS
 from frontdesk.web.bodies import MAX_BODY_BYTES
 from tests.doors.rest_calls import ADA, MATCH, TRACE, example
+from tests.support.properties import examples
 from tests.support.world import World, slots
 
 
@@ -161,6 +162,7 @@ def test_scopes_are_those_of_the_contract() -> None:
     }
 
 
+@examples()
 @given(st.text(alphabet="ab=&+%2;é", max_size=12))
 def test_a_query_is_split_like_a_form(text: str) -> None:
     expected = parse_qsl(text, keep_blank_values=True, errors="surrogateescape", max_num_fields=100)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.engine.json_documents import MAX_DEPTH, UnreadableJson, read_json
+from tests.support.properties import examples
 
 NAMES = st.text(st.sampled_from('ab:"\\{,'), max_size=2)
 VALUES: st.SearchStrategy[str] = st.recursive(
@@ -22,6 +23,7 @@ VALUES: st.SearchStrategy[str] = st.recursive(
 )
 
 
+@examples()
 @given(VALUES)
 def test_every_repeated_property_is_found_and_nothing_else(text: str) -> None:
     expected: set[str] = set()

@@ -9,6 +9,7 @@ from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Slot, calendars, fits, open_runs, slot
 from frontdesk.systems.fhir.settings import Coding
 from tests.fhir.practice import VISITS
+from tests.support.properties import examples
 
 Resource = dict[str, Any]
 
@@ -62,6 +63,7 @@ def test_a_slot_that_somebody_holds_is_not_free() -> None:
     assert slot({**resource, "end": resource["start"]}) is None
 
 
+@examples()
 @given(st.sets(st.integers(0, 40), max_size=30), st.integers(1, 5))
 def test_what_is_open_is_exactly_what_is_covered(quarters: set[int], length: int) -> None:
     slots = [at(15 * quarter, 15 * quarter + 15) for quarter in quarters]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.practice_file import PracticeFileError, dump, parse
+from tests.support.properties import examples
 
 REST = """
 locations: [{id: 1, name: Downtown}, {id: 2, name: Westside}]
@@ -189,6 +190,7 @@ anything = st.recursive(
 )
 
 
+@examples()
 @given(st.dictionaries(st.sampled_from(["baseUrl", "auth", "locations", "providers", "visitTypes"]), anything))
 def test_whatever_stands_there_is_read_or_named(settings: dict[str, Any]) -> None:
     with suppress(PracticeFileError):  # whatever else is raised is an error of ours
