@@ -54,6 +54,7 @@ class Parts:
 
     operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
     actions: "tuple[Action, ...]" = ()  # that audit records name besides operations
+    actors: Mapping[str, str] = field(default_factory=dict)  # what they are called, by the prefix of their ids
     pages: "tuple[Page, ...]" = ()  # of the console; their templates and texts are in the feature's folder
     navigation: "Mapping[str, tuple[NavItem, ...]]" = field(default_factory=dict)  # by the title of their group
     notices: Mapping[str, str] = field(default_factory=dict)  # shown after an action, by the key in the address

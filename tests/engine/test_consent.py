@@ -11,8 +11,8 @@ from pydantic.alias_generators import to_camel
 from frontdesk.access.staff.members import Role
 from frontdesk.audit.trail import seal
 from frontdesk.audit.verify import verify_chain
-from frontdesk.desk.appointments import BY_LINK
 from frontdesk.domain.consent import CONSENTS, consent_required, meets
+from frontdesk.features.patient_links.my_appointments import BY_LINK
 from frontdesk.operations import OPERATIONS
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from frontdesk.practice_file import dump, parse

@@ -91,7 +91,6 @@ _NOTICES = {
     "waiting_again": N_("Undone. The patient is waiting again."),
     "undo_needs_reason": N_("This was recorded a while ago. Say why it is undone."),
     "appointment_restored": N_("Undone."),
-    "patient_link_ended": N_("The patient's link no longer works."),
     "patient_created": N_("The patient has been added."),
     "patient_changed": N_("The patient's record has been changed."),
     "nothing_changed": N_("Nothing was changed."),

@@ -24,10 +24,8 @@ from frontdesk.console.pages import (
     health,
     live,
     lock,
-    my_appointment,
     overrides,
     passkeys,
-    patient_links,
     patients,
     practice_closures,
     practice_file,
@@ -56,7 +54,7 @@ async def _nothing(_request: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
-    patient_links, blocks, absences, staff, assistants, clients, usage, reports, confirmations,
+    blocks, absences, staff, assistants, clients, usage, reports, confirmations,
     connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
     practice_closures, health, webhooks, audit,
 )  # fmt: skip
@@ -82,7 +80,6 @@ def console_routes(console: Console) -> list[Route]:
         *lock.unlock_routes(console),
         *(() if console.passkeys is None else passkeys.passkey_sign_in_routes(console, console.passkeys)),
         *connect.authorization_routes(console),
-        *my_appointment.my_appointment_routes(console),
         *guarded_routes(_PAGES, console),
         *(route for feature in features() for route in guarded_routes(feature.parts.pages, console, feature)),
         *guarded_routes(_REST, console),

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from frontdesk.access.patient_links import ACTOR_PREFIX
 from frontdesk.audit.trail import COMMAND_LINE
 from frontdesk.desk.names import Actor
+from frontdesk.feature import features
 from frontdesk.store.database import Database
 from frontdesk.texts import N_
 
@@ -15,7 +15,6 @@ UNION ALL
 SELECT staff_id, name, 'staff', NULL FROM staff WHERE practice_id = $1 AND staff_id = ANY ($2)
 """
 
-_LINK = N_("Patient's link")
 _UNNAMED = {COMMAND_LINE: N_("Command line"), "demo": N_("Demo data"), "sign-in-page": N_("Sign-in page")}
 
 
@@ -30,4 +29,6 @@ async def actors_of(database: Database, practice_id: int, ids: Iterable[str]) ->
 
 
 def _unnamed(actor_id: str) -> str:
-    return _LINK if actor_id.startswith(ACTOR_PREFIX) else _UNNAMED.get(actor_id, actor_id)
+    of_features = (named for feature in features() for named in feature.parts.actors.items())
+    found = next((name for prefix, name in of_features if actor_id.startswith(prefix)), None)
+    return found or _UNNAMED.get(actor_id, actor_id)

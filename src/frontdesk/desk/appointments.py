@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from frontdesk.access.patient_links import MadeLink, made_link
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import OVERRIDES, AppliedOverride, current_overrides, overrides_of
 from frontdesk.desk.context import ActionContext
@@ -33,7 +32,6 @@ from frontdesk.systems.port import Capability
 
 _HISTORY = "SELECT * FROM appointment_changes($1, $2, NULL)"
 _REASONS = "SELECT at, reason FROM appointment_correction WHERE practice_id = $1 AND appointment_id = $2"
-BY_LINK = ("confirm_attendance", "cancel_appointment")  # what a patient does by their own link
 _UPCOMING = {
     "confirm_attendance": CONFIRMABLE,
     "reschedule_appointment": RESCHEDULABLE,
@@ -70,9 +68,6 @@ class AppointmentView:
     undo_without_reason: bool  # the last step was taken just now
     records_attendance: bool
     override: AppliedOverride | None  # that the appointment stands by now
-    link: MadeLink | None  # that the patient was sent
-    link_by: Actor | None
-    may_link: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +89,15 @@ class Appointments:
             reasons = {
                 row["at"]: row["reason"] for row in await connection.fetch(_REASONS, context.practice_id, found.id)
             }
-            link = await made_link(connection, context.practice_id, found.id)
         booked_by = found.booked_by or next(
             (r["actor"] for r in rows if r["operation"] == "book_appointment" and r["outcome"] == "executed"), None
         )
-        known = [booked_by, None if link is None else link.made_by]
-        named = {*(row["actor"] for row in rows), *filter(None, known)}
+        named = {*(row["actor"] for row in rows), *filter(None, [booked_by])}
         actors = await actors_of(self.database, context.practice_id, named)
         overrides = await overrides_of(self.database, context.practice_id, [found.id])
         applied = {each.at: each for each in overrides.get(found.id, ())}
         await context.record("console.appointment", found.id, found.patient_id, read=True)
         time_zone = directory.locations[found.location_id].time_zone
-        may = allowed(found, directory, context.now, system.capabilities)
         return AppointmentView(
             appointment=found,
             patient=patient,
@@ -124,10 +116,7 @@ class Appointments:
                 for row in rows
             ],
             undo_without_reason=context.now - found.updated_at <= UNDO,
-            may=may,
-            link=link,
-            link_by=None if link is None else actors[link.made_by],
-            may_link=patient is not None and found.starts_at > context.now and not may.isdisjoint(BY_LINK),
+            may=allowed(found, directory, context.now, system.capabilities),
             override=current_overrides(overrides).get(found.id),
             records_attendance=Capability.RECORD_ATTENDANCE in system.capabilities,
             **names_of(found, directory),

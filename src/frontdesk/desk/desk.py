@@ -24,9 +24,7 @@ from frontdesk.desk.context import ActionContext
 from frontdesk.desk.health import SystemHealth
 from frontdesk.desk.live_updates import LiveCalendars
 from frontdesk.desk.month import Months
-from frontdesk.desk.my_appointments import MyAppointments
 from frontdesk.desk.overrides import Overrides
-from frontdesk.desk.patient_links import PatientLinks
 from frontdesk.desk.patient_reads import PatientReads
 from frontdesk.desk.patients import Patients
 from frontdesk.desk.practice_files import PracticeFiles
@@ -54,8 +52,6 @@ class Desk:
     appointments: Appointments
     arrivals: Arrivals
     overrides: Overrides
-    patient_links: PatientLinks
-    my_appointments: MyAppointments
     patients: Patients
     patient_reads: PatientReads
     blocks: Blocks
@@ -103,8 +99,6 @@ def build_desk(
         appointments=appointments,
         arrivals=Arrivals(database, engine.systems, appointments),
         overrides=Overrides(engine, appointments),
-        patient_links=PatientLinks(database, public_url),
-        my_appointments=MyAppointments(database, engine),
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
         blocks=blocks,

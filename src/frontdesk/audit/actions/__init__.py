@@ -7,7 +7,6 @@ from frontdesk.audit.actions import (
     absences,
     clients,
     desk,
-    patient_links,
     practice,
     service,
     staff,
@@ -18,7 +17,6 @@ from frontdesk.feature import features
 
 _CORE = (
     *desk.ACTIONS,
-    *patient_links.ACTIONS,
     *absences.ACTIONS,
     *staff.ACTIONS,
     *clients.ACTIONS,

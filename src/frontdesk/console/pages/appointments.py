@@ -48,7 +48,7 @@ AGREED = {
 
 async def appointment_page(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
-    about = About(view.appointment.patient_id, view.appointment.id, ZoneInfo(view.zone))
+    about = About(view.appointment.patient_id, view, ZoneInfo(view.zone))
     return request.render(
         "appointment.html",
         title=_("Appointment"),

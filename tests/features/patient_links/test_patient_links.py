@@ -9,15 +9,16 @@ import httpx
 import pytest
 
 from frontdesk.access.limits import failed_attempts
-from frontdesk.access.patient_links import MAX_WRONG_DATES
-from frontdesk.console.pages import my_appointment
-from frontdesk.console.pages.my_appointment import PASS_LIFETIME
+from frontdesk.features.patient_links import patients_pages
+from frontdesk.features.patient_links.links import MAX_WRONG_DATES
+from frontdesk.features.patient_links.patients_pages import PASS_LIFETIME
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from tests.console.desk import Document, records, stored, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import browser_at, signed_in
 from tests.console.test_guard import check_headers
 from tests.engine.test_consent import demand
+from tests.features.switching import switch
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import PRACTICE, World, book, confirmed, slots
 
@@ -230,7 +231,7 @@ async def test_guesses_and_uses_are_limited(world: World, sent: Sent, monkeypatc
     elsewhere = browser_at(world, "198.51.100.7")
     codes = [(await elsewhere.post(OPEN, data={"link": f"1-{each * 43}", **BORN})).status_code for each in "ABCD"]
     assert codes == [401, 401, 429, 429]
-    monkeypatch.setattr(my_appointment, "USES_PER_MINUTE", 3)
+    monkeypatch.setattr(patients_pages, "USES_PER_MINUTE", 3)
     page = await sent.open()
     answers = [await send(sent.browser, page, REVIEW) for _ in range(3)]
     assert [each.status_code for each in answers] == [200, 200, 429]
@@ -307,3 +308,18 @@ async def test_links_are_made_for_upcoming_appointments_of_the_own_practice(
     answer = await staff.post(f"/console/appointments/{sent.appointment}/link")
     assert answer.status_code == 409
     assert "Patient's link</summary>" not in (await staff.get(f"/console/appointments/{sent.appointment}")).text
+
+
+async def test_a_practice_that_has_switched_links_off_opens_none(
+    world: World, staff: httpx.AsyncClient, sent: Sent
+) -> None:
+    shown = await sent.open()
+    await switch(world, {"patient_links": {"enabled": False}})
+    try:
+        assert REFUSED in (await sent.open()).text
+        assert (await send(sent.browser, shown, CONFIRM)).status_code == 401
+        assert "/link" not in (await staff.get(f"/console/appointments/{sent.appointment}")).text
+        assert (await staff.post(f"/console/appointments/{sent.appointment}/link")).status_code == 404
+    finally:
+        await switch(world, {})
+    assert (await sent.open()).status_code == 200

@@ -1,4 +1,4 @@
-"""Patients' own links: a practice makes one for an appointment and sends it to the patient."""
+"""Patients' links as they are stored: one per appointment, and only the digest of its secret."""
 
 import secrets
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from frontdesk.access.clients.caller import Caller
 from frontdesk.access.opaque_tokens import digest_of, new_token, practice_token, read_practice_token
 from frontdesk.audit.trail import AuditEntry, append_audit
 from frontdesk.domain.consent import Demands
+from frontdesk.features.patient_links import FEATURE
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
+from frontdesk.store.rows import from_row
 
 MAX_WRONG_DATES = 5
 ACTOR_PREFIX = "link_"
@@ -29,7 +31,7 @@ SELECT made_by, made_at, wrong_dates FROM patient_link WHERE practice_id = $1 AN
 _END = "DELETE FROM patient_link WHERE practice_id = $1 AND appointment_id = $2 RETURNING link_id"
 _USABLE = """
 SELECT l.practice_id, l.appointment_id, l.link_id, p.slug AS practice_slug, p.version AS directory_version,
-       p.consent AS demands
+       p.consent AS demands, p.features
 FROM patient_link l JOIN practice p ON p.practice_id = l.practice_id
 WHERE l.practice_id = $1 AND l.wrong_dates < $2 AND NOT p.suspended
 """
@@ -136,4 +138,6 @@ async def count_date(database: Database, link: UsedLink, entry: AuditEntry, *, i
 async def _find(database: Database, sql: str, practice_id: int, *key: object) -> UsedLink | None:
     async with database.transaction(practice_id) as connection:
         row = await connection.fetchrow(sql, practice_id, MAX_WRONG_DATES, *key)
-    return None if row is None else UsedLink(**{**row, "demands": orjson.loads(row["demands"])})
+    if row is None or not FEATURE.is_enabled(orjson.loads(row["features"])):
+        return None
+    return from_row(UsedLink, row, demands=orjson.loads(row["demands"]))

@@ -14,7 +14,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from frontdesk.access.opaque_tokens import digest_of
-from frontdesk.access.patient_links import MAX_WRONG_DATES, is_token
 from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
@@ -22,8 +21,9 @@ from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import render
 from frontdesk.console.times import TimeFormats
 from frontdesk.desk.desk import outages_as_problems
-from frontdesk.desk.my_appointments import MyAppointment
 from frontdesk.domain.errors import Problem
+from frontdesk.features.patient_links.links import MAX_WRONG_DATES, is_token
+from frontdesk.features.patient_links.my_appointments import MyAppointment, MyAppointments
 from frontdesk.texts import N_
 from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.http_request import address_of
@@ -61,6 +61,8 @@ class _Visit:
 
 
 def my_appointment_routes(console: Console) -> list[Route]:
+    appointments = console.desk.engine.services[MyAppointments]
+
     async def ask(request: Request, _attempt: RequestProgress) -> Response:
         return _asked(request)
 
@@ -79,7 +81,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
                 "link",
                 name,
                 address_of(request),
-                lambda: console.desk.my_appointments.open(link, born, attempt.request_id),
+                lambda: appointments.open(link, born, attempt.request_id),
             )
             await console.failed_attempts.count_use("link", found.link.link_id, USES_PER_MINUTE, _TOO_OFTEN)
         except Problem as problem:
@@ -98,9 +100,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
             practice_id, appointment_id, link_id, start = held
             await console.failed_attempts.count_use("link", link_id, USES_PER_MINUTE, _TOO_OFTEN)
             try:
-                found = await console.desk.my_appointments.find(
-                    practice_id, appointment_id, link_id, attempt.request_id
-                )
+                found = await appointments.find(practice_id, appointment_id, link_id, attempt.request_id)
             except Problem as problem:
                 if problem.code == "unauthorized":
                     return _asked(request, problem.status, _(_STALE))
@@ -125,7 +125,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
 
 
 async def _show(visit: _Visit) -> Response:
-    return visit.render("my_appointment.html")
+    return visit.render("patient_links/my_appointment.html")
 
 
 async def _confirm(visit: _Visit) -> Response:
@@ -134,8 +134,8 @@ async def _confirm(visit: _Visit) -> Response:
 
 async def _review(visit: _Visit) -> Response:
     if "cancel_appointment" not in visit.found.may:
-        return visit.render("my_appointment.html", 409)
-    return visit.render("my_appointment_cancel.html")
+        return visit.render("patient_links/my_appointment.html", 409)
+    return visit.render("patient_links/cancel.html")
 
 
 async def _cancel(visit: _Visit) -> Response:
@@ -144,14 +144,14 @@ async def _cancel(visit: _Visit) -> Response:
 
 async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
     if not visit.is_as_shown:
-        return visit.render("my_appointment.html", 409, error=_(_CHANGED))
-    appointments, link = visit.console.desk.my_appointments, visit.found.link
+        return visit.render("patient_links/my_appointment.html", 409, error=_(_CHANGED))
+    appointments, link = visit.console.desk.engine.services[MyAppointments], visit.found.link
     try:
         await appointments.execute(link, operation, reason, visit.form.get("key"), visit.request_id)
     except Problem as problem:
         if problem.code == "validation" and reason:
             error = translated(problem.errors[0].text, field=_("Reason"))
-            return visit.render("my_appointment_cancel.html", problem.status, error=error, reason=reason)
+            return visit.render("patient_links/cancel.html", problem.status, error=error, reason=reason)
         if problem.code != "conflict":
             raise
     now = await appointments.find(link.practice_id, link.appointment_id, link.link_id, visit.request_id)
@@ -163,14 +163,14 @@ async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
 def _asked(request: Request, status: int = 200, error: str | None = None, link: str = "") -> Response:
     """The page that asks for the date of birth. It is the same for every link."""
     link = link if is_token(link) else ""
-    return render(request, "my_appointment_open.html", status, title=_("Your appointment"), error=error, link=link)
+    return render(request, "patient_links/open.html", status, title=_("Your appointment"), error=error, link=link)
 
 
 def _shown(
     console: Console,
     request: Request,
     found: MyAppointment,
-    template: str = "my_appointment.html",
+    template: str = "patient_links/my_appointment.html",
     status: int = 200,
     **values: Any,
 ) -> Response:
@@ -201,7 +201,7 @@ def _in_words(
         except Problem as problem:
             error = _(_TOO_OFTEN) if problem.code == "rate_limited" else translated(problem.text)
             response = render(
-                request, "my_appointment_problem.html", problem.status, title=_("Your appointment"), error=error
+                request, "patient_links/problem.html", problem.status, title=_("Your appointment"), error=error
             )
             if problem.retry_after is not None:
                 response.headers["Retry-After"] = str(problem.retry_after)

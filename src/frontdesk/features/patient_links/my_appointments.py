@@ -6,9 +6,8 @@ Nothing is shown before the date of birth. What is shown then has neither the pa
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from frontdesk.access.patient_links import UsedLink, count_date, find_link, find_link_again
 from frontdesk.audit.trail import AuditContext
-from frontdesk.desk.appointments import BY_LINK, allowed
+from frontdesk.desk.appointments import allowed
 from frontdesk.desk.context import call_of
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.consent import meets
@@ -16,11 +15,13 @@ from frontdesk.domain.directory import Practice
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Call, Engine
+from frontdesk.features.patient_links.actions import READ
+from frontdesk.features.patient_links.links import UsedLink, count_date, find_link, find_link_again
 from frontdesk.operations import BY_NAME
 from frontdesk.store.database import Database
 from frontdesk.systems.port import SchedulingSystem
 
-_READ = "patient_link.read"
+BY_LINK = ("confirm_attendance", "cancel_appointment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class MyAppointments:
         context = self._context(link, request_id)
         outcome = "executed" if is_right else "unauthorized"
         subjects = [appointment.id, appointment.patient_id]
-        entry = context.audit.entry(link.practice_id, _READ, subjects, outcome)
+        entry = context.audit.entry(link.practice_id, READ.name, subjects, outcome)
         opens = await count_date(self.database, link, entry, is_right=is_right)
         self.engine.audit.seal_soon(link.practice_id)
         if not opens:
@@ -65,7 +66,7 @@ class MyAppointments:
             raise Problem("unauthorized")
         system, appointment = await self._appointment(link)
         context = self._context(link, request_id)
-        entry = context.audit.entry(practice_id, _READ, [appointment.id, appointment.patient_id])
+        entry = context.audit.entry(practice_id, READ.name, [appointment.id, appointment.patient_id])
         await self.engine.audit.append(entry, read=True)
         return await self._view(link, system, appointment)
 
