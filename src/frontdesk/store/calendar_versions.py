@@ -3,7 +3,6 @@
 import asyncio
 from array import array
 from collections.abc import Mapping
-from struct import Struct
 from typing import NamedTuple
 
 from frontdesk.store.database import Database, PartUnavailable
@@ -11,7 +10,6 @@ from frontdesk.store.rows import network_integers
 
 _VERSIONS = "SELECT version, calendars, bookings FROM current_versions($1)"
 _VERSIONS_OF_SEVERAL = "SELECT practice, version, calendars, bookings FROM current_versions_of($1)"
-_BOOKING = Struct(">4q3i")
 
 
 class LastBooking(NamedTuple):
@@ -33,9 +31,12 @@ class PracticeVersions(NamedTuple):
 
     def last_booking(self, provider_id: int) -> LastBooking | None:
         """The last change of the provider's calendar, if it was one new appointment."""
-        last = (provider_id, self.calendars.get(provider_id))
-        bookings = (LastBooking(*each) for each in _BOOKING.iter_unpack(self.bookings))
-        return next((booking for booking in bookings if booking[:2] == last), None)
+        numbers, length = network_integers("q", self.bookings), len(LastBooking._fields)
+        providers = numbers[::length]
+        if provider_id not in providers:
+            return None
+        at = providers.index(provider_id) * length
+        return LastBooking(*numbers[at : at + length])
 
 
 class CurrentVersions:

@@ -8,32 +8,21 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT floor(date_part('epoch', moment) 
 CREATE OR REPLACE FUNCTION end_minutes(moment timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT ceil(date_part('epoch', moment) / 60)::integer $$;
 
--- A change, numbered as if it were the first of its calendar: version, first start, last end, and a random number that tells
--- it from another one of the same version, which there may be after a fail-over that lost the first.
-CREATE OR REPLACE FUNCTION touched(first_start timestamptz, last_end timestamptz) RETURNS bigint[]
+-- A change, numbered as if it were the first of its calendar: version, first start, last end, a random number that tells it
+-- from another one of the same version, which there may be after a fail-over that lost the first, and the lane of a new
+-- appointment, null for any other change.
+CREATE OR REPLACE FUNCTION touched(first_start timestamptz, last_end timestamptz, new_lane integer) RETURNS bigint[]
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-    SELECT ARRAY[ARRAY[1, frontdesk.epoch_minutes(first_start), frontdesk.end_minutes(last_end), (random() * 1e15)::bigint]]
+    SELECT ARRAY[ARRAY[
+        1, frontdesk.epoch_minutes(first_start), frontdesk.end_minutes(last_end), (random() * 1e15)::bigint, new_lane
+    ]]
 $$;
 
 -- The newest change in front of those before it. The oldest are forgotten: a cache that lacks them reads a whole calendar.
 -- Not (ARRAY[...] || before)[1:9]: Citus crashes where the value of a SET is a subscript, also that of an inlined function.
 CREATE OR REPLACE FUNCTION newest_changes(version bigint, newest bigint[], before bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT ARRAY[ARRAY[version, newest[1][2], newest[1][3], newest[1][4]]] || before[1:8]
-$$;
-
--- One new appointment as the change of its calendar, numbered as if it were the first: provider, number of changes, mark of
--- the change before and of this one, in eight bytes each; start, end and lane, in four; all in network byte order.
-CREATE OR REPLACE FUNCTION booking_of(provider integer, change bigint[], lane integer) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT int8send(provider) || int8send(1) || int8send(0) || int8send(change[1][4])
-        || int4send(change[1][2]::integer) || int4send(change[1][3]::integer) || int4send(lane)
-$$;
-
--- The same with its version, after the changes before it. Null if it is not one new appointment, or the first change on record.
-CREATE OR REPLACE FUNCTION next_booking(version bigint, booking bytea, before bigint[]) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT overlay(booking PLACING int8send(version) || int8send(before[1][4]) FROM 9)
+    SELECT ARRAY[ARRAY[version, newest[1][2], newest[1][3], newest[1][4], newest[1][5]]] || before[1:8]
 $$;
 
 -- The versions that everything computed from a practice's directory and appointments depends on: that of the directory,

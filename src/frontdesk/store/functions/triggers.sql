@@ -7,26 +7,24 @@ CREATE OR REPLACE FUNCTION count_calendar_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
-    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until))
+    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until), NULL)
     FROM changed GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id
     ON CONFLICT (practice_id, provider_id)
     DO UPDATE SET version = c.version + 1, recent = newest_changes(c.version + 1, excluded.recent, c.recent);
     RETURN NULL;
 END $$;
 
--- New appointments. What a single one takes is written down with its version, so that other changes can leave it there.
+-- New appointments. The lane of a single one is written down with the change.
 CREATE OR REPLACE FUNCTION count_new_appointments() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent, last_booking)
-    SELECT practice_id, provider_id, 1, change, booking_of(provider_id, change, lane)
-    FROM (SELECT practice_id, provider_id, touched(min(starts_at), max(busy_until)) AS change,
-                 CASE WHEN count(*) = 1 AND every(status <> 'cancelled') THEN min(lane) END AS lane
-          FROM changed GROUP BY practice_id, provider_id) made
-    ORDER BY practice_id, provider_id
+    INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
+    SELECT practice_id, provider_id, 1, touched(
+        min(starts_at), max(busy_until), CASE WHEN count(*) = 1 AND every(status <> 'cancelled') THEN min(lane) END
+    )
+    FROM changed GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id
     ON CONFLICT (practice_id, provider_id)
-    DO UPDATE SET version = c.version + 1, recent = newest_changes(c.version + 1, excluded.recent, c.recent),
-                  last_booking = next_booking(c.version + 1, excluded.last_booking, c.recent);
+    DO UPDATE SET version = c.version + 1, recent = newest_changes(c.version + 1, excluded.recent, c.recent);
     RETURN NULL;
 END $$;
 
@@ -35,7 +33,7 @@ CREATE OR REPLACE FUNCTION count_calendar_update() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
-    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until))
+    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until), NULL)
     FROM (SELECT practice_id, provider_id, starts_at, busy_until FROM before
           UNION ALL SELECT practice_id, provider_id, starts_at, busy_until FROM after) changed
     GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id

@@ -84,11 +84,17 @@ CREATE TABLE calendar_version (
     provider_id  integer NOT NULL,
     version      bigint NOT NULL,
     -- What the last changes touched, so that a cache reads no more than that again. A row for each change, the newest first:
-    -- its version, the minutes from the first start to the last end of its appointments or holds, and a random number.
+    -- its version, the minutes from the first start to the last end of its appointments or holds, a random number, and the
+    -- lane of a single new appointment.
     recent       bigint[] NOT NULL DEFAULT '{}',
-    -- The last new appointment, in the form in which a search reads it: a cache that lacks no other change adds it, without
-    -- reading the calendar. The functions booking_of and next_booking write it.
-    last_booking bytea,
+    -- The last change if it was one new appointment, as a search reads it (the fields of LastBooking in eight bytes each): a
+    -- cache that lacks no other change adds it, without reading the calendar.
+    last_booking bytea GENERATED ALWAYS AS (
+        CASE WHEN recent[1][1] = version THEN
+            int8send(provider_id) || int8send(version) || int8send(recent[2][4]) || int8send(recent[1][4])
+            || int8send(recent[1][2]) || int8send(recent[1][3]) || int8send(recent[1][5])
+        END
+    ) STORED,
     PRIMARY KEY (practice_id, provider_id)
 ) WITH (fillfactor = 50);
 
