@@ -27,6 +27,7 @@ _METHODS = [
     ("operations/**.py", "python"),
     ("engine/**.py", "python"),
     ("practice_file/**.py", "python"),
+    ("systems/**.py", "python"),
     ("access/staff/**.py", "python"),
     ("outbound/targets.py", "python"),
     ("outbound/webhooks/endpoints.py", "python"),

@@ -21,6 +21,7 @@ from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.doors.fhir import FHIR_PREFIX, outcome_document
 from frontdesk.settings import Settings
+from frontdesk.texts import Text
 from frontdesk.web.error_handlers import unexpected_error, unexpected_problem
 from frontdesk.web.http_request import HttpRequest, RawHeaders, request_of, send_response, with_added
 from frontdesk.web.request_log import RequestLog
@@ -195,16 +196,16 @@ def _check_sizes(request: HttpRequest) -> None:
 def _check_headers(request: HttpRequest, http_version: str) -> None:
     host = request.headers.get(b"host")
     if not (_HOST.match(host) if host is not None else http_version == "1.0"):
-        raise _refusal("Host must be given once, as the name and port of this server")
+        raise _refusal("Host", "%(field)s must be given once, as the name and port of this server")
     if len(request.headers) != len(request.raw_headers):
         names = [name for name, _ in request.raw_headers]
         for name, published in _ONLY_ONCE.items():
             if names.count(name) > 1:
-                raise _refusal(f"{published} must be given only once")
+                raise _refusal(published, "%(field)s must be given only once")
 
 
-def _refusal(message: str) -> Problem:
-    return invalid([FieldError(message.partition(" ")[0], BINDING, message)])
+def _refusal(field: str, template: str) -> Problem:
+    return invalid([FieldError(field, BINDING, Text(template))])
 
 
 def _adding(send: Send, request: HttpRequest) -> Send:

@@ -15,6 +15,7 @@ from frontdesk.domain.holds import Hold
 from frontdesk.domain.patients import Contact, Patient
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Change
+from frontdesk.texts import N_
 
 PAGE_OF_APPOINTMENTS = 500
 CORRECTION_SECONDS = 300  # until a caller may ask whether the operator has corrected the settings
@@ -35,7 +36,7 @@ class Misconfigured(SystemUnavailable):
     """The settings or our rights are wrong, and retrying soon does not help. `reason` tells the operator what to
     correct, without secrets and personal data."""
 
-    detail = (
+    detail = N_(
         "The practice's scheduling system refuses the requests of this service, or its settings are wrong. The request "
         "was not executed. Retrying does not help until the practice's operator has corrected this."
     )

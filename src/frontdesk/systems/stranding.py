@@ -15,10 +15,11 @@ from frontdesk.store.database import Database
 from frontdesk.store.directories import StoredDirectory
 from frontdesk.systems.native.upcoming import cancel_appointments, upcoming_appointments
 from frontdesk.systems.port import Misconfigured, SchedulingSystem, SystemUnavailable, upcoming_pages
+from frontdesk.texts import N_
 
 Choice = Literal["refuse", "keep", "cancel"]
 SystemOfCall = Callable[[], Awaitable[SchedulingSystem]]
-_REASON = "The practice has changed its schedule."
+_REASON = N_("The practice has changed its schedule.")
 _AWAY = "it cannot be reached, or cannot answer now"
 
 

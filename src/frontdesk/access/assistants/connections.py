@@ -19,8 +19,9 @@ from frontdesk.domain.errors import Problem
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
+from frontdesk.texts import N_
 
-NOT_ALLOWED = "This practice does not connect assistants."
+NOT_ALLOWED = N_("This practice does not connect assistants.")
 CODE_LIFETIME = timedelta(seconds=60)
 _ALPHABET = string.digits + string.ascii_letters
 _STAFF = """

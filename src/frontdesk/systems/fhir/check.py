@@ -11,7 +11,7 @@ from frontdesk.systems.fhir.reading.lookups import search_of
 from frontdesk.systems.fhir.reading.open_slots import SlotFinder
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
-from frontdesk.systems.fhir.transport.queries import SearchQuery
+from frontdesk.systems.fhir.transport.queries import FIND, SearchQuery
 from frontdesk.systems.fhir.trial import PATIENT, try_writes
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.findings import Finding
@@ -66,7 +66,7 @@ async def check(
         yield await _tried(f"provider {number} ({name})", _exists, upstream, reference)
         mine = [calendar for calendar in calendars if calendar.provider_id == number]
         finding = await _tried(f"slots of provider {number}", _slots, upstream, mine, practice, number, now)
-        refused += ["Appointment/$find"] if "answered the Appointment/$find" in finding.detail else []
+        refused += [FIND] if FIND in upstream.client.sender.faults else []
         yield finding
     services = {*settings.visit_types.values(), *settings.procedures.values()}
     for service in sorted(each for each in services if isinstance(each, str)):
@@ -94,8 +94,8 @@ def _operation(upstream: Upstream, operation: str, capability: Capability, refus
     read = {*(need.partition(" ")[0] for need in upstream.server.needs(capability)), *_ALSO_READ.get(capability, ())}
     if operation in refused:
         return Finding(operation, "misconfigured", "the write that was tried did not succeed")
-    if capability in _BY_FIND and "Appointment/$find" in refused:
-        return Finding(operation, "misconfigured", "the server refuses Appointment/$find")
+    if capability in _BY_FIND and FIND in refused:
+        return Finding(operation, "misconfigured", f"the server refuses {FIND}")
     if in_the_way := [kind for kind in refused if kind in read]:
         return Finding(operation, "misconfigured", f"the server refuses searches of {', '.join(in_the_way)}")
     return Finding(operation, "works", "everything it needs is offered")

@@ -4,12 +4,13 @@ Its texts are never used, because they may quote data of any patient in any form
 """
 
 from frontdesk.systems.fhir.resources.elements import Resource, listed
+from frontdesk.texts import N_
 
-DECLINED = "The scheduling system declined this."
-_INVALID = "The scheduling system found a value missing or invalid."
-_CONFLICT = "This conflicts with another record in the scheduling system."
-_FORBIDDEN = "The scheduling system does not permit this."
-_NOT_FOUND = "A record that this refers to does not exist in the scheduling system."
+DECLINED = N_("The scheduling system declined this.")
+_INVALID = N_("The scheduling system found a value missing or invalid.")
+_CONFLICT = N_("This conflicts with another record in the scheduling system.")
+_FORBIDDEN = N_("The scheduling system does not permit this.")
+_NOT_FOUND = N_("A record that this refers to does not exist in the scheduling system.")
 
 # https://hl7.org/fhir/R4/valueset-issue-type.html
 _REASONS = {
@@ -24,13 +25,13 @@ _REASONS = {
     "security": _FORBIDDEN,
     "forbidden": _FORBIDDEN,
     "suppressed": _FORBIDDEN,
-    "not-supported": "The scheduling system does not support this.",
+    "not-supported": N_("The scheduling system does not support this."),
     "duplicate": _CONFLICT,
     "multiple-matches": _CONFLICT,
     "conflict": _CONFLICT,
     "not-found": _NOT_FOUND,
     "deleted": _NOT_FOUND,
-    "business-rule": "A rule of the practice's scheduling system does not allow this.",
+    "business-rule": N_("A rule of the practice's scheduling system does not allow this."),
 }
 
 

@@ -12,6 +12,8 @@ from frontdesk.systems.fhir.resources.elements import Resource, instant, stamp
 Parameters = Sequence[tuple[str, str]]
 T_co = TypeVar("T_co", covariant=True)
 
+FIND = "Appointment/$find"  # how operators read the name of this request
+
 PAGE_SIZE = 1000  # servers send less if they want to
 _VALUES_AT_ONCE = 40
 
@@ -64,7 +66,7 @@ class FindQuery:
 
     @property
     def name(self) -> str:
-        return "Appointment/$find"
+        return FIND
 
     def after(self, page: Sequence[Resource]) -> "FindQuery | None":
         """What to ask after a page that was cut off at the number that was asked for."""

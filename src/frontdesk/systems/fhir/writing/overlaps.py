@@ -14,9 +14,10 @@ from frontdesk.systems.fhir.resources.slots import claims
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.transport.queries import CombinedQuery, SearchQuery
 from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.texts import N_
 
-BOOKED_OTHERWISE = "The scheduling system's booking differed from the request and was undone."
-TIME_TAKEN = "The time was taken by another booking."
+BOOKED_OTHERWISE = N_("The scheduling system's booking differed from the request and was undone.")
+TIME_TAKEN = N_("The time was taken by another booking.")
 
 
 class OverlapCheck:

@@ -35,8 +35,9 @@ from frontdesk.systems.fhir.writing.outcomes import executed_outcome, stored_res
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
+from frontdesk.texts import N_
 
-NOT_CARRIED_OUT = "The scheduling system accepted the change but did not carry it out."
+NOT_CARRIED_OUT = N_("The scheduling system accepted the change but did not carry it out.")
 
 UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts as not created
 
