@@ -142,10 +142,10 @@ class ConsoleRequest:
         token = read_cookie(self.http, SESSION, self.console.settings)
         return await self.console.staff_sessions.find(token, in_use=False) is not None
 
-    def render(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, *, title: str, status: int = 200, **values: object) -> Response:
         return render(self.http, template, status, self.formats, **self._values(title, values))
 
-    async def render_in_steps(self, template: str, *, title: str, **values: Any) -> Response:
+    async def render_in_steps(self, template: str, *, title: str, **values: object) -> Response:
         """Renders a page that may be long."""
         return await render_in_steps(self.http, template, self.formats, **self._values(title, values))
 

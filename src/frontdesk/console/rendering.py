@@ -5,7 +5,7 @@ import gzip
 import secrets
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -72,13 +72,13 @@ def _templates(formats: TimeFormats) -> "Environment":
 
 
 def render(
-    request: Request, template: str, status: int = 200, formats: TimeFormats = _OUTSIDE, **values: Any
+    request: Request, template: str, status: int = 200, formats: TimeFormats = _OUTSIDE, **values: object
 ) -> Response:
     html = _templates(formats).get_template(template).render(theme=theme_of(request), **values)
     return HTMLResponse(html, status, {"Vary": "Accept-Language"})
 
 
-async def render_in_steps(request: Request, template: str, formats: TimeFormats, **values: Any) -> Response:
+async def render_in_steps(request: Request, template: str, formats: TimeFormats, **values: object) -> Response:
     """Renders a long page, and lets other calls go on in between."""
     pieces = _templates(formats).get_template(template).generate(theme=theme_of(request), **values)
     html: list[str] = []

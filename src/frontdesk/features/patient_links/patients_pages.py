@@ -56,7 +56,7 @@ class _Visit:
     found: MyAppointment
     is_as_shown: bool  # the appointment begins when the page said that it does
 
-    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, status: int = 200, **values: object) -> Response:
         return _shown(self.console, self.http, self.found, template, status, **values)
 
 
@@ -172,7 +172,7 @@ def _shown(
     found: MyAppointment,
     template: str = "patient_links/my_appointment.html",
     status: int = 200,
-    **values: Any,
+    **values: object,
 ) -> Response:
     link = found.link
     held = [link.practice_id, link.appointment_id, link.link_id, found.start.timestamp()]
