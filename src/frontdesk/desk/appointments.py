@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import OVERRIDES, AppliedOverride, current_overrides, overrides_of
@@ -122,12 +121,12 @@ class Appointments:
             **names_of(found, directory),
         )
 
-    async def restore(self, context: ActionContext, appointment_id: str, reason: str, key: str) -> Mapping[str, Any]:
+    async def restore(self, context: ActionContext, appointment_id: str, reason: str, key: str) -> Mapping[str, object]:
         """Takes back the last state or the cancellation; the same key does so once."""
         call = context.call(RESTORE, {"appointmentId": appointment_id, **({"reason": reason} if reason else {})}, key)
         return (await self.engine.execute(call)).body
 
-    async def record(self, context: ActionContext, appointment_id: str, status: str, key: str) -> Mapping[str, Any]:
+    async def record(self, context: ActionContext, appointment_id: str, status: str, key: str) -> Mapping[str, object]:
         """Records attendance; the same key does so once."""
         operation = RECORDINGS.get(status)
         if operation is None:

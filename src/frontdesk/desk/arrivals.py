@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.desk.applied_overrides import AppliedOverride, current_overrides, overrides_of
 from frontdesk.desk.appointments import Appointments, allowed
@@ -127,7 +127,7 @@ class Arrivals:
         await context.record("console.arrivals", *sorted(contacts), read=True)
         return board
 
-    async def take_step(self, context: ActionContext, appointment_id: str, step: str, key: str) -> Mapping[str, Any]:
+    async def take_step(self, context: ActionContext, appointment_id: str, step: str, key: str) -> Mapping[str, object]:
         """Takes a step of the board, or takes one back; the same key does so once."""
         if step == "restore":
             return await self.appointments.restore(context, appointment_id, "", key)

@@ -76,7 +76,7 @@ class Check:
     finished_at: datetime | None
     checked: int
     expected: int
-    report: Mapping[str, Any] | None
+    report: Mapping[str, object] | None
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ Showing names of patients is recorded. A request that finds nothing new shows no
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import AppliedOverride, current_overrides, overrides_of
@@ -89,7 +89,7 @@ class Calendar:
         ahead = [] if found else [today + timedelta(days=number) for number in range(1, _DAYS_AHEAD + 1)]
         return next((day for day in ahead if somebody_works(directory, locations, query.providers, day)), None)
 
-    async def version(self, context: ActionContext, query: CalendarQuery) -> Sequence[Any] | None:
+    async def version(self, context: ActionContext, query: CalendarQuery) -> Sequence[object] | None:
         """Changes with all that `read` finds, except the names of staff and clients. None if the scheduling system
         would have to read the appointments."""
         system = await self.systems(context.staff.caller())

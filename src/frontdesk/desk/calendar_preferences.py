@@ -42,7 +42,9 @@ class Preferences:
         stored = await self.database.fetchval(_READ, context.staff.staff_id)
         return CalendarPreferences() if stored is None else _checked(orjson.loads(stored), directory)
 
-    async def save(self, context: ActionContext, wanted: dict[str, Any], directory: Directory) -> CalendarPreferences:
+    async def save(
+        self, context: ActionContext, wanted: dict[str, object], directory: Directory
+    ) -> CalendarPreferences:
         """What is not valid counts as not chosen."""
         checked = _checked(wanted, directory)
         await self.database.fetchval(_SAVE, context.staff.staff_id, orjson.dumps(asdict(checked)).decode())

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.staff.members import Role as Role
@@ -49,7 +48,7 @@ class ActionContext:
         if role == "admin" and held["role"] != "admin":
             raise Problem("forbidden_scope", _ADMINS_ONLY)
 
-    def call(self, operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None) -> Call:
+    def call(self, operation: Operation, arguments: Mapping[str, object], idempotency_key: str | None) -> Call:
         """A call of an operation by this staff member, in this request."""
         return call_of(self.staff.caller(), operation, arguments, self.request_id, idempotency_key)
 
@@ -66,7 +65,7 @@ class ActionContext:
 
 
 def call_of(
-    caller: Caller, operation: Operation, arguments: Mapping[str, Any], request_id: str, idempotency_key: str | None
+    caller: Caller, operation: Operation, arguments: Mapping[str, object], request_id: str, idempotency_key: str | None
 ) -> Call:
     """A call of an operation by a caller whom the console has identified."""
     return Call(

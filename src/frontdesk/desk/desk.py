@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from frontdesk.access.assistants.applications import Applications
 from frontdesk.access.keys.encryption import KeyCipher
@@ -70,8 +69,8 @@ class Desk:
     staff: Staff
 
     async def run(
-        self, context: ActionContext, name: str, arguments: Mapping[str, Any], *, idempotency_key: str | None = None
-    ) -> Mapping[str, Any]:
+        self, context: ActionContext, name: str, arguments: Mapping[str, object], *, idempotency_key: str | None = None
+    ) -> Mapping[str, object]:
         """Runs an operation and returns the body of its answer. Writes with the same key execute once."""
         call = context.call(BY_NAME[name], arguments, idempotency_key)
         return (await self.engine.execute(call)).body

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from frontdesk.audit.trail import append_disclosure
 from frontdesk.desk.context import ActionContext
@@ -67,7 +66,7 @@ class OpenedPractice:
     version: int
     directory: Directory  # active records
     stored: Directory  # also inactive ones, whose ids are taken
-    document: dict[str, Any]  # as its practice file, without patients and time that was blocked in the console
+    document: dict[str, object]  # as its practice file, without patients and time that was blocked in the console
     today: date  # in the practice's zone
 
 
@@ -174,5 +173,5 @@ class PracticeFiles:
         return stored, file
 
 
-def _system(directory: Directory) -> dict[str, Any]:
+def _system(directory: Directory) -> dict[str, object]:
     return dict(directory.practice.scheduling_system)

@@ -6,7 +6,6 @@ The access is audited under the request id of the client's own records. Writes a
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -35,7 +34,7 @@ class AgentView:
         return (await system.directory()).practice.sandbox
 
     async def admit(
-        self, context: ActionContext, client: ClientRecord, operation: Operation, arguments: Mapping[str, Any]
+        self, context: ActionContext, client: ClientRecord, operation: Operation, arguments: Mapping[str, object]
     ) -> str:
         """Audits the access and returns a short-lived access token of the client for one step."""
         context.require("admin")
@@ -51,7 +50,7 @@ class AgentView:
         return self.tokens.issue(proven, client.scopes, lifetime=_TOKEN_SECONDS).text
 
 
-def commits(client: ClientRecord, operation: Operation, arguments: Mapping[str, Any]) -> bool:
+def commits(client: ClientRecord, operation: Operation, arguments: Mapping[str, object]) -> bool:
     """Whether this call executes a write: any write of an integration, a confirmed one of an agent."""
     confirming = any(name.lower() == "confirmationtoken" for name in arguments)
     return operation.kind == "write" and (confirming or client.grant == "integration")

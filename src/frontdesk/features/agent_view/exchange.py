@@ -45,7 +45,7 @@ class Exchange:
         return HTTPStatus(self.status).phrase
 
     @property
-    def frame(self) -> Any:
+    def frame(self) -> object:
         """The JSON of the body or of its one server-sent event; None if there is none."""
         text = self.body
         for line in self.body.split(b"\n"):
@@ -61,7 +61,7 @@ class Exchange:
         return dict(self.headers).get("content-type", "").startswith("text/event-stream")
 
     @property
-    def answer(self) -> Any:
+    def answer(self) -> object:
         """The operation's answer without the door's envelope."""
         document = self.frame
         if isinstance(document, dict) and isinstance(document.get("result"), dict):
@@ -71,7 +71,7 @@ class Exchange:
 
 def rest_request(
     operation: Operation,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, object],
     *,
     trace: str,
     simulate: str | None = None,
@@ -94,9 +94,9 @@ def rest_request(
 
 
 def mcp_request(
-    operation: Operation, arguments: Mapping[str, Any], *, trace: str, number: int, simulate: str | None = None
+    operation: Operation, arguments: Mapping[str, object], *, trace: str, number: int, simulate: str | None = None
 ) -> SentMessage:
-    params: dict[str, Any] = {"name": operation.name, "arguments": dict(arguments)}
+    params: dict[str, object] = {"name": operation.name, "arguments": dict(arguments)}
     if simulate is not None:
         params["_meta"] = {META_KEY: simulate}
     message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}

@@ -72,7 +72,7 @@ def _head(lines: Iterable[str]) -> list[Line]:
     return [*(Line("", "", line, same=False) for line in lines), Line("", "", "", same=False)]
 
 
-def _json(document: Any, others: Collection[str], *, framed: bool = False) -> list[Line]:
+def _json(document: object, others: Collection[str], *, framed: bool = False) -> list[Line]:
     """Indented for reading; on the wire it is one line."""
     if document is None:
         return []
@@ -111,22 +111,22 @@ def _bare(line: str) -> str:
     return line.strip().removesuffix(",")
 
 
-def _pretty(document: Any) -> list[str]:
+def _pretty(document: object) -> list[str]:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode().split("\n")
 
 
-def _loaded(body: bytes) -> Any:
+def _loaded(body: bytes) -> object:
     return orjson.loads(body) if body else None
 
 
-def _is_error(document: Any) -> bool:
+def _is_error(document: object) -> bool:
     if not isinstance(document, dict):
         return False
     result = document.get("result")
     return "error" in document or (isinstance(result, dict) and result.get("isError") is True)
 
 
-def _is_rpc(document: Any) -> bool:
+def _is_rpc(document: object) -> bool:
     return isinstance(document, dict) and "jsonrpc" in document
 
 

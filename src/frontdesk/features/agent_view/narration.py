@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import months, weekdays
@@ -89,7 +88,7 @@ def before(operation: Operation, *, confirming: bool) -> str:
     return operation.description
 
 
-def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
+def after(operation: Operation, answer: object, *, resent: bool) -> Narration:
     """Narrates the step after its answer. `resent`: the same write was sent twice."""
     document = answer if isinstance(answer, dict) else {}
     code = document.get("code")
@@ -118,7 +117,7 @@ def after(operation: Operation, answer: Any, *, resent: bool) -> Narration:
     return Narration(_(narration.knows), _(narration.says), _(narration.never))
 
 
-def read_back(told: Any) -> str:
+def read_back(told: object) -> str:
     """The read-back as a sentence, without ids."""
     if not isinstance(told, dict):
         return ""

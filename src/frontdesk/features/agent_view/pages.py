@@ -67,7 +67,7 @@ class StepResult:
     abouts: tuple[str, str]
 
     @property
-    def answer(self) -> Any:
+    def answer(self) -> object:
         """The answer that counts: the second one, if a write was sent twice."""
         return self.right.answer if self.abouts != _BOTH_DOORS else self.left.answer
 
@@ -259,7 +259,7 @@ def _both(texts: tuple[str, str]) -> tuple[str, str]:
 
 
 def _properties(operation: Operation) -> Mapping[str, Any]:
-    properties: Mapping[str, Any] = plain_schema(operation.input).get("properties", {})
+    properties: Mapping[str, object] = plain_schema(operation.input).get("properties", {})
     return properties
 
 

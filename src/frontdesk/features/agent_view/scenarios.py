@@ -20,7 +20,7 @@ _UNKNOWN = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 
 class ScenarioStep:
     operation: str
     heading: str
-    given: Mapping[str, Any] = field(default_factory=dict)  # a timedelta is a date relative to today
+    given: Mapping[str, object] = field(default_factory=dict)  # a timedelta is a date relative to today
     of_demo: Mapping[str, Any] = field(default_factory=dict)  # like `given`, for the demo practice only
     phase: Literal["call", "confirm"] = "call"
     refused: bool = False  # the step is meant to fail

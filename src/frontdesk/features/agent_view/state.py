@@ -5,7 +5,6 @@ It comes from the browser: a state that does not fit is dropped.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -41,7 +40,7 @@ class ScenarioState:
     pending: tuple[str, dict[str, Value]] | None = None  # a challenged write: operation, and arguments with the token
     outcomes: dict[int, int] = field(default_factory=dict)  # the status of each step that was run
 
-    def learn(self, operation: Operation, arguments: Mapping[str, Value], answer: Any) -> None:
+    def learn(self, operation: Operation, arguments: Mapping[str, Value], answer: object) -> None:
         """Stores the ids in an answer for later calls."""
         if not isinstance(answer, dict):
             return
@@ -75,7 +74,7 @@ def load_state(text: str) -> ScenarioState:
         return ScenarioState()
 
 
-def _label(item: Mapping[str, Any]) -> str:
+def _label(item: Mapping[str, object]) -> str:
     if "start" in item:
         return local_time_text(str(item["start"]))
     return str(item.get("name") or item.get("patientKind") or item["id"])
