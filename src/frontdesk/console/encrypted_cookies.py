@@ -16,7 +16,7 @@ class EncryptedCookies:
     cipher: KeyCipher
     clock: Callable[[], datetime]
 
-    def encrypt(self, purpose: bytes, values: Sequence[Any]) -> str:
+    def encrypt(self, purpose: bytes, values: Sequence[object]) -> str:
         plain = orjson.dumps([*values, self.clock().timestamp()])
         return urlsafe_b64encode(self.cipher.encrypt(plain, purpose)).decode()
 

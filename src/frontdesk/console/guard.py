@@ -51,7 +51,7 @@ NO_PAGE = N_("There is no such page.")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def with_query(path: str, parameters: Mapping[str, Any]) -> str:
+def with_query(path: str, parameters: Mapping[str, object]) -> str:
     """The address of a page. Parameters that are None or an empty tuple are left out."""
     given = urlencode({name: value for name, value in parameters.items() if value not in (None, ())}, doseq=True)
     return f"{PREFIX}{path}" + (f"?{given}" if given else "")
@@ -133,7 +133,7 @@ class ConsoleRequest:
         """A part of the path."""
         return str(self.http.path_params[name])
 
-    async def run(self, operation: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def run(self, operation: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Runs an operation; a form that is sent twice executes once."""
         return await self.desk.run(self.context, operation, arguments, idempotency_key=self.form.get("key") or None)
 
@@ -149,7 +149,7 @@ class ConsoleRequest:
         """Renders a page that may be long."""
         return await render_in_steps(self.http, template, self.formats, **self._values(title, values))
 
-    def _values(self, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _values(self, title: str, values: Mapping[str, object]) -> dict[str, object]:
         return {
             "here": path_and_query(self.http),
             "title": title,
@@ -308,7 +308,7 @@ def _signed_out(request: Request) -> Response:
     return render(request, "problem_outside.html", 401, title=_("Signed out"), problem=problem, request_id=None)
 
 
-def _navigation(request: ConsoleRequest) -> list[dict[str, Any]]:
+def _navigation(request: ConsoleRequest) -> list[dict[str, object]]:
     """The places that this role may open; the one that the page belongs to is marked."""
     staff, part = request.staff, "/" + request.page.path.split("/")[1]
     groups = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from frontdesk.console.guard import ConsoleRequest
@@ -27,7 +27,7 @@ class About:
 @dataclass(frozen=True, slots=True)
 class Panel:
     template: str  # finds its values as `panel.values`
-    values: Callable[[ConsoleRequest, About], Awaitable[Mapping[str, Any] | None]]  # None: not shown
+    values: Callable[[ConsoleRequest, About], Awaitable[Mapping[str, object] | None]]  # None: not shown
     place: Place = "page"  # a card of its own, or beside the buttons of an appointment
 
 
@@ -35,7 +35,7 @@ class Panel:
 class ShownPanel:
     template: str
     place: Place
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 async def panels_on(request: ConsoleRequest, about: About) -> list[ShownPanel]:

@@ -116,7 +116,7 @@ def _steps(report: Report) -> list[list[date]]:
 _TALLIED = (N_("Appointments"), *_OUTCOMES, N_("No-show %"), N_("Median days ahead"), *_BOOKERS)
 
 
-def _tallied(tally: Tally) -> list[Any]:
+def _tallied(tally: Tally) -> list[object]:
     due = tally.outcomes["completed"] + tally.outcomes["noShow"]
     return [
         tally.appointments,

@@ -6,7 +6,7 @@ Except in `when`, they are already in the right zone.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Self
+from typing import Self
 from zoneinfo import ZoneInfo
 
 from frontdesk.console.language import Width, months, weekdays
@@ -128,7 +128,7 @@ class TimeFormats:
         clock = f"{local:%H:%M:%S}" if self.times == "24h" else f"{twelve_hour(local)}:{local:%M:%S %p}"
         return f"{self.dated(local)}, {clock}"
 
-    def filters(self) -> Mapping[str, Callable[..., Any]]:
+    def filters(self) -> Mapping[str, Callable[..., object]]:
         return {name: getattr(self, name) for name in _FILTERS} | {"moment": moment, "repeated_zone": repeated_zone}
 
     def _full_day(self, day: date) -> str:

@@ -1,7 +1,6 @@
 """One appointment: details, history, and the actions on it."""
 
 from collections.abc import Mapping
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -66,7 +65,7 @@ async def appointment_page(request: ConsoleRequest, refused: Problem | None = No
 async def _step(request: ConsoleRequest) -> Response:
     appointment_id = request.param("appointment_id")
     operation, notice = _STEPS[request.http.scope["path"].rpartition("/")[2]]
-    arguments: dict[str, Any] = {"appointmentId": appointment_id}
+    arguments: dict[str, object] = {"appointmentId": appointment_id}
     reason = request.form.get("reason")
     if reason and operation == "cancel_appointment":
         arguments["reason"] = reason

@@ -94,7 +94,7 @@ def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str,
     }
 
 
-def _locations(directory: Directory) -> list[tuple[Any, str]]:
+def _locations(directory: Directory) -> list[tuple[object, str]]:
     active = [location for location in directory.locations.values() if location.active]
     one_zone = len({location.time_zone for location in active}) == 1
     return [*([("", _("All locations"))] if one_zone else []), *((each.id, each.name) for each in active)]

@@ -177,7 +177,7 @@ async def _save_preferences(request: ConsoleRequest) -> Response:
     form = request.form
     directory = await request.desk.calendar.directory(request.context)
     before = await request.desk.preferences.read(request.context, directory)
-    wanted: dict[str, Any] = {
+    wanted: dict[str, object] = {
         "density": form.get("density") or before.density,
         "zoom": read_id(form.get("zoom")) or before.zoom,
         "colours": form.get("colours") or before.colours,
@@ -293,7 +293,7 @@ def _steps(query: CalendarQuery, day: date) -> tuple[date, date]:
     return max(day - step, _FIRST), min(day + step, _LAST)
 
 
-def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, Any]:
+def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, object]:
     return {
         "view": view,
         "grid": _address("/calendar/grid", shown, day=view.first),  # also after midnight

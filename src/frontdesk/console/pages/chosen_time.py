@@ -26,7 +26,7 @@ from frontdesk.texts import N_
 SHOWN_ON_FORM = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
 _NEAREST = 6
 _SKIPPED = N_("The clocks skip this time on that day.")
-NO_OVERRIDE: Mapping[str, Any] = {"broken": (), "fields": {}}
+NO_OVERRIDE: Mapping[str, object] = {"broken": (), "fields": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ async def _move(request: ConsoleRequest) -> Response:
     chosen = chosen_time(directory, given, appointment.location_id)
     visit = visit_of(directory, f"{appointment.visit_type_id}-{appointment.procedure_id}")
     assert visit is not None
-    slot: dict[str, Any] | None = None
+    slot: dict[str, object] | None = None
     nearest: list[ChosenTime] = []
     broken: Sequence[BrokenRule] = ()
     overrides = await request.desk.overrides.offered(request.context)
@@ -217,7 +217,7 @@ async def _broken_rules(
 
 async def override_of(
     request: ConsoleRequest, slot: Mapping[str, Any], patient_id: str, moved: Appointment | None = None
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """What a page shows of an override for a slot that is not open: the broken rules, and the fields of its form."""
     directory = await request.desk.calendar.directory(request.context)
     place = {"provider": str(slot["providerId"]), "location": str(slot["locationId"])}

@@ -35,7 +35,7 @@ def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
     return Form({"location": [str(key) for key in opened.directory.locations]})
 
 
-def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
+def _values(opened: OpenedPractice, form: Form) -> dict[str, object]:
     locations = opened.directory.locations.values()
     rows = [(location, row) for location in locations for row in location.closures if row.last >= opened.today]
     return {
@@ -133,7 +133,7 @@ def _offered(opened: OpenedPractice, form: Form) -> list[tuple[date, str]]:
     return [(day, name) for day, name in found if day >= opened.today]
 
 
-def _holiday_values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
+def _holiday_values(opened: OpenedPractice, form: Form) -> dict[str, object]:
     chosen = form.all("day")
     locations = opened.directory.locations.values()
     return {

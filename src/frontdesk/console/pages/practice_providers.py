@@ -1,7 +1,6 @@
 """Providers: list, add, change and remove them, with their weekly hours and exceptions."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.responses import Response
 
@@ -58,7 +57,7 @@ def _typed(opened: OpenedPractice, query: Mapping[str, str]) -> Form:
     return Form(typed)
 
 
-def _values(opened: OpenedPractice, form: Form) -> dict[str, Any]:
+def _values(opened: OpenedPractice, form: Form) -> dict[str, object]:
     directory = opened.directory
     provider = directory.providers.get(known_id(form, opened.stored.providers, "provider") or 0)
     weeks = hours.weeks(form, directory.locations)
@@ -110,7 +109,7 @@ def _edit(opened: OpenedPractice, form: Form) -> Edited:
     return Edited(document, controls, labels)
 
 
-def _put_procedures(provider: dict[str, Any], form: Form) -> None:
+def _put_procedures(provider: dict[str, object], form: Form) -> None:
     provider.pop("procedures", None)
     if form.get("performs") == "some":
         chosen = (read_id(key) for key in form.all("procedures"))
@@ -118,7 +117,7 @@ def _put_procedures(provider: dict[str, Any], form: Form) -> None:
 
 
 def _put_rows(
-    provider: dict[str, Any],
+    provider: dict[str, object],
     path: str,
     key: str,
     rows: list[hours.Row],

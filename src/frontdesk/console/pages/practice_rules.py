@@ -1,7 +1,6 @@
 """The booking rules of a practice."""
 
 from collections.abc import Mapping
-from typing import Any
 from zoneinfo import available_timezones
 
 from frontdesk.console.forms import Form
@@ -26,7 +25,7 @@ def _typed(opened: OpenedPractice, _query: Mapping[str, str]) -> Form:
     return Form(as_typed(_fields(opened), opened.directory.practice))
 
 
-def _values(opened: OpenedPractice, _form: Form) -> dict[str, Any]:
+def _values(opened: OpenedPractice, _form: Form) -> dict[str, object]:
     groups = (
         (None, RULES),
         (_("Agents"), AGENT_RULES),

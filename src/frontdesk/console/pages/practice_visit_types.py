@@ -46,7 +46,7 @@ def _all_procedures(directory: Directory) -> Iterator[int]:
     return (each.id for visit_type in directory.visit_types.values() for each in visit_type.procedures)
 
 
-def _visit_type(document: dict[str, Any], form: Form) -> tuple[dict[str, Any], str]:
+def _visit_type(document: dict[str, Any], form: Form) -> tuple[dict[str, object], str]:
     for index, row in enumerate(document.get("visitTypes", [])):
         if row["id"] == read_id(form.get("visit_type")):
             return row, f"visitTypes[{index}].procedures"

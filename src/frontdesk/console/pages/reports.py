@@ -4,7 +4,6 @@ import csv
 import io
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -73,7 +72,7 @@ async def _csv(request: ConsoleRequest) -> Response:
     return PlainTextResponse(text.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """A text that a spreadsheet would take for a formula is marked as text."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
 from urllib.parse import urlencode
 
 from frontdesk.console.forms import read_id
@@ -64,7 +63,11 @@ async def slot_choice(
     performing = [each for each in directory.providers.values() if each.active and each.performs(procedure_id)]
     today = local_date(minute_of(request.context.now), request.session.time_zone)
     first = max(read_day(asked.get("date", "")) or day or today, today)
-    arguments: dict[str, Any] = {"visitTypeId": visit_type_id, "procedureId": procedure_id, "from": first.isoformat()}
+    arguments: dict[str, object] = {
+        "visitTypeId": visit_type_id,
+        "procedureId": procedure_id,
+        "from": first.isoformat(),
+    }
     one_place = provider_id is not None and location_id is not None
     if not one_place and "find_first_available" not in supports:
         raise Problem("capability_not_supported")

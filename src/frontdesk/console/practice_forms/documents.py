@@ -23,7 +23,7 @@ _MISSING = {
 }
 
 
-def known_id(form: Form, stored: Mapping[int, Any], noun: str) -> int | None:
+def known_id(form: Form, stored: Mapping[int, object], noun: str) -> int | None:
     """The id that a form is about; None: a new record."""
     if not form.get("id"):
         return None
@@ -49,7 +49,7 @@ def copied(opened: OpenedPractice) -> dict[str, Any]:
 
 def place_of(parent: dict[str, Any], section: str, record_id: int) -> int:
     """The index of a record. A new one, or one that was removed in the meantime, is added."""
-    rows: list[dict[str, Any]] = parent.setdefault(section, [])
+    rows: list[dict[str, object]] = parent.setdefault(section, [])
     for index, row in enumerate(rows):
         if row["id"] == record_id:
             return index
@@ -57,11 +57,11 @@ def place_of(parent: dict[str, Any], section: str, record_id: int) -> int:
     return len(rows) - 1
 
 
-def without(rows: Sequence[dict[str, Any]], record_id: int) -> list[dict[str, Any]]:
+def without(rows: Sequence[dict[str, object]], record_id: int) -> list[dict[str, object]]:
     return [row for row in rows if row["id"] != record_id]
 
 
-def edited_fields(document: dict[str, Any], path: str, fields: Iterable[Field]) -> Edited:
+def edited_fields(document: dict[str, object], path: str, fields: Iterable[Field]) -> Edited:
     """The document after its part at the path was written from these fields."""
     given = [*fields]
     return Edited(

@@ -7,7 +7,6 @@ form was opened at.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.responses import Response
 
@@ -39,7 +38,7 @@ class Editor:
     list_path: str  # the page to return to
     template: str
     typed: Callable[[OpenedPractice, Mapping[str, str]], Form]  # from the query of the page
-    values: Callable[[OpenedPractice, Form], Mapping[str, Any]]  # for the template
+    values: Callable[[OpenedPractice, Form], Mapping[str, object]]  # for the template
     act: Callable[[OpenedPractice, Form], Act]
     edit: Callable[[OpenedPractice, Form], Edited]
 

@@ -29,7 +29,7 @@ class Field:
 class Edited:
     """The document after a change, and the controls of the form by path in the document."""
 
-    document: dict[str, Any]
+    document: dict[str, object]
     controls: Mapping[str, str]
     labels: Mapping[str, str]  # of controls
     errors: Mapping[str, str] | None = None  # what the document cannot say, by control
@@ -48,7 +48,7 @@ def _shown(field: Field, value: Any) -> list[str]:
     return ["" if value is None else str(value)]
 
 
-def _value(record: object, field: Field) -> Any:
+def _value(record: object, field: Field) -> object:
     outer, *inner = field.key.split(".")
     value = getattr(record, _snake(outer))
     for key in inner:
@@ -60,13 +60,13 @@ def _snake(key: str) -> str:
     return re.sub(r"(?=[A-Z])", "_", key).lower()
 
 
-def put(fields: Iterable[Field], part: dict[str, Any], form: Form) -> None:
+def put(fields: Iterable[Field], part: dict[str, object], form: Form) -> None:
     """Writes what was typed. What cannot be read is written as it is, and the practice file's rules refuse it."""
     for field in fields:
         _set(part, field.key, _read(field, form))
 
 
-def _read(field: Field, form: Form) -> Any:
+def _read(field: Field, form: Form) -> object:
     typed = form.get(field.key)
     if field.kind == "names":
         return [line.strip() for line in typed.splitlines() if line.strip()] or None
@@ -80,7 +80,7 @@ def _read(field: Field, form: Form) -> Any:
     return typed or None
 
 
-def _set(part: dict[str, Any], key: str, value: Any) -> None:
+def _set(part: dict[str, Any], key: str, value: object) -> None:
     outer, _, inner = key.partition(".")
     if inner:
         nested = dict(part.get(outer) or {})

@@ -220,7 +220,7 @@ _ABSENCE = (("from", "from", N_("The beginning")), ("to", "to", N_("The end")), 
 
 def _period(form: Form, name: str) -> Row:
     closes = form.get(f"{name}.to")
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "location": read_id(form.get(f"{name}.location")) or 0,
         "days": [day for day in DAYS if day in form.all(f"{name}.days")] or _weekdays(form, name),
         **_times_typed(form.get(f"{name}.from"), "24:00" if closes == "00:00" else closes),
@@ -270,11 +270,11 @@ def _day_after(text: str) -> str:
         return text
 
 
-def same_hours(rows: Iterable[Row], stored: Sequence[Mapping[str, Any]]) -> bool:
+def same_hours(rows: Iterable[Row], stored: Sequence[Mapping[str, object]]) -> bool:
     """Whether the rows open the same times as those of the document, however they are grouped."""
     return {*_single(row.values for row in rows)} == {*_single(stored)}
 
 
-def _single(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+def _single(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[object, ...]]:
     keys = ("location", "from", "to", "effectiveFrom", "effectiveTo")
     return ((*(row.get(key) for key in keys), day) for row in rows for day in row["days"] or (None,))

@@ -47,8 +47,8 @@ def act_on_record(form: Form, noun: str, known: Mapping[int, Any], taken: Iterab
 class RecordKind:
     noun: str
     fields: Sequence[Field]
-    blank: Callable[[Directory], Any]
-    records: Callable[[Directory, Form], Mapping[int, Any]]
+    blank: Callable[[Directory], object]
+    records: Callable[[Directory, Form], Mapping[int, object]]
     taken: Callable[[Directory], Iterable[int]]  # ids that a new record cannot have
     parent: Callable[[Document, Form], tuple[Document, str]]  # and the path to the list in it
     section: str
@@ -65,7 +65,7 @@ class RecordKind:
         record = self.blank(opened.directory) if record_id is None else known[record_id]
         return Form({**asked.fields, **as_typed(self.fields, record)})
 
-    def _values(self, opened: OpenedPractice, form: Form) -> dict[str, Any]:
+    def _values(self, opened: OpenedPractice, form: Form) -> dict[str, object]:
         record_id = known_id(form, self.records(opened.stored, form), self.noun)
         return {
             "fields": fields_for(self.fields, opened.directory.practice),

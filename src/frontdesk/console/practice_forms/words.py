@@ -107,7 +107,7 @@ def _lines(fact: str | tuple[str, ...]) -> list[str]:
 def _joined_days(found: Iterable[Difference]) -> Iterator[Change]:
     """Weekdays that follow each other and change alike become one line."""
 
-    def key(difference: Difference) -> Any:
+    def key(difference: Difference) -> object:
         label, before, after = difference
         return (label.place, before, after) if isinstance(label, DayAt) else label
 
