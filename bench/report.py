@@ -82,7 +82,7 @@ def table(found: Mapping[str, Any]) -> str:
     if found["machine"]["run"] == "full":
         without = sorted({*AT_LEAST, *AT_MOST} - {row["key"] for row in found["rows"]})
         lines += ["", f"Targets that were not measured: {', '.join(without) or 'none'}."]
-    return "\n".join([*lines, "", f"{_judgement(found)} {_machine(found['machine'])}"])
+    return "\n".join([*lines, "", f"{_simulated_refusal(found)} {_machine(found['machine'])}"])
 
 
 def write_json(found: Mapping[str, Any], name: str) -> Path:
@@ -117,7 +117,7 @@ def _markdown(found: Mapping[str, Any]) -> str:
             lines.append(f"| {name} | {_value(row)} | {_target(row)} | {_answer(row)} |")
     if found["growth"]:
         lines += ["", f"![Cost of a search and of a booking on a growing database]({CURVES.name})"]
-    return "\n".join([*lines, "", f"{_judgement(found)} {_machine(found['machine'])}"])
+    return "\n".join([*lines, "", f"{_simulated_refusal(found)} {_machine(found['machine'])}"])
 
 
 def _met(row: Mapping[str, Any]) -> bool | None:
@@ -128,7 +128,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     return {True: "yes", False: "**no**", None: ""}[_met(row)]
 
 
-def _judgement(found: Mapping[str, Any]) -> str:
+def _simulated_refusal(found: Mapping[str, Any]) -> str:
     judged = [met for row in found["rows"] if (met := _met(row)) is not None]
     return f"{sum(judged)} of {len(judged)} targets met."
 

@@ -63,22 +63,22 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
 
 async def prune_intents(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `limit` expired challenges and results over all practices; returns how many."""
-    return await _prune(database, "old intents", "SELECT forget_intents($1, $2, $3) AS n", now, limit)
+    return await _prune(database, "old intents", "SELECT delete_expired_intents($1, $2, $3) AS n", now, limit)
 
 
 async def prune_holds(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `limit` holds that no longer count over all practices; returns how many."""
-    return await _prune(database, "old holds", "SELECT forget_holds($1, $2, $3) AS n", now - KEEP_HOLDS, limit)
+    return await _prune(database, "old holds", "SELECT delete_old_holds($1, $2, $3) AS n", now - KEEP_HOLDS, limit)
 
 
 async def prune_events(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `limit` old events over all practices; returns how many."""
-    return await _prune(database, "old events", "SELECT forget_events($1, $2, $3) AS n", now - KEEP_EVENTS, limit)
+    return await _prune(database, "old events", "SELECT delete_old_events($1, $2, $3) AS n", now - KEEP_EVENTS, limit)
 
 
 async def prune_deliveries(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `limit` ended webhook deliveries over all practices; returns how many."""
-    sql = "SELECT forget_webhook_deliveries($1, $2, $3) AS n"
+    sql = "SELECT delete_old_webhook_deliveries($1, $2, $3) AS n"
     return await _prune(database, "ended deliveries", sql, now - KEEP_DELIVERIES, limit)
 
 

@@ -427,7 +427,7 @@ async def test_a_code_can_be_used_after_the_limit_of_tokens(
     assistant = await connected(world, admin)
     code = await agreed(admin, assistant)
     with monkeypatch.context() as patch:
-        patch.setattr(failed_attempts, "LEAST_TOKENS", 0)
+        patch.setattr(failed_attempts, "MIN_TOKENS", 0)
         assert (await assistant.redeem(code)).status_code == 429
     world.service.failed_attempts._refused.clear()
     assert (await assistant.redeem(code)).status_code == 200

@@ -26,7 +26,7 @@ pytestmark = [
 CALLERS, CALLS, ROUNDS = 4, 16, 8  # calls of a round, by all callers together
 CALLS_A_DAY = 12
 # Of one server's calls: about half of what is usual, as others use the cores.
-LEAST_OF_BOOKINGS, LEAST_OF_SEARCHES = 0.2, 0.35
+MIN_BOOKINGS, MIN_SEARCHES = 0.2, 0.35
 
 Work = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[None]]
 Prepared = Callable[[httpx.AsyncClient, int], Awaitable[list[dict[str, Any]]]]
@@ -75,7 +75,7 @@ async def search(client: httpx.AsyncClient, query: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepared", "work", "least"), [(bookings, book, LEAST_OF_BOOKINGS), (searches, search, LEAST_OF_SEARCHES)]
+    ("prepared", "work", "least"), [(bookings, book, MIN_BOOKINGS), (searches, search, MIN_SEARCHES)]
 )
 async def test_a_cluster_answers_a_good_part_of_what_one_server_does(
     worlds: tuple[World, World], prepared: Prepared, work: Work, least: float

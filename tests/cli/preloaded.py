@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-_LARGEST = 1 << 20
+_MAX_MESSAGE_BYTES = 1 << 20
 
 
 class Preloaded:
@@ -42,7 +42,7 @@ class Preloaded:
             files[0].write(stdin.encode())
             files[0].seek(0)
             asked = json.dumps([list(words), dict(environment), str(Path.cwd())]).encode()
-            assert len(asked) < _LARGEST
+            assert len(asked) < _MAX_MESSAGE_BYTES
             socket.send_fds(self._socket, [asked], [file.fileno() for file in files])
             process = int(self._socket.recv(64))
             self._socket.settimeout(timeout)
@@ -81,7 +81,7 @@ def _serve(asked: socket.socket) -> None:
         if not module.name.startswith(_LEFT_OUT) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     while True:
-        message, files, _, _ = socket.recv_fds(asked, _LARGEST, 3)
+        message, files, _, _ = socket.recv_fds(asked, _MAX_MESSAGE_BYTES, 3)
         if not message:
             return
         words, environment, folder = json.loads(message)

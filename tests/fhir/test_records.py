@@ -39,15 +39,15 @@ async def test_no_more_writes_are_taken_than_asked_for(waiting: Database, plan: 
         for setting in filter(None, PLANS[plan].split(", ")):
             await connection.execute(f"SET LOCAL {setting} = off")
         rows = await connection.fetch(
-            "SELECT * FROM take_upstream_writes(1, $1, 'somebody', $2, 4)", NOW, NOW + timedelta(minutes=5)
+            "SELECT * FROM lease_upstream_writes(1, $1, 'somebody', $2, 4)", NOW, NOW + timedelta(minutes=5)
         )
     assert len(rows) == 4
 
 
 async def test_nobody_takes_what_another_works_on_until_its_time_is_over(waiting: Database) -> None:
     records, lease = Records(waiting, 1), timedelta(minutes=5)
-    taken = [write.id for _ in range(11) for write in await records.take(NOW, lease)]
+    taken = [write.id for _ in range(11) for write in await records.lease_writes(NOW, lease)]
     assert len(taken) == len(set(taken)) == 40
-    assert await records.take(NOW + lease - timedelta(seconds=1), lease) == []
-    assert await records.take(NOW + lease, lease) != []
+    assert await records.lease_writes(NOW + lease - timedelta(seconds=1), lease) == []
+    assert await records.lease_writes(NOW + lease, lease) != []
     assert await records.waiting() == 40

@@ -17,7 +17,7 @@ _FIRST_DAY = 21_000 * DAY_CELLS
 _DAYS = 20
 _PATIENTS = 400
 _EVERY = 1_000_000  # nanoseconds between two calls
-_LONGEST = 8_000_000
+_MAX_NANOSECONDS = 8_000_000
 _NOW = When(0, 0)  # nothing expires
 
 
@@ -70,8 +70,8 @@ class Synthetic:
         client: str = _CLIENT,
     ) -> None:
         self.now += _EVERY
-        invoked = self.now - 1 - int(self.chance.random() * _LONGEST)
-        answered = self.now + 1 + int(self.chance.random() * _LONGEST)
+        invoked = self.now - 1 - int(self.chance.random() * _MAX_NANOSECONDS)
+        answered = self.now + 1 + int(self.chance.random() * _MAX_NANOSECONDS)
         self.history.ops.append(Op("north", client, "rest", name, given, invoked, answered, status, body, None, key))
 
     def _place(self) -> tuple[int, int, int]:

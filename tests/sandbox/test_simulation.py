@@ -17,7 +17,7 @@ from tests.support.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
 BEFORE_READING = [code for code, scenario in SCENARIOS.items() if scenario.moment == "before reading"]
-JUDGED = [code for code, scenario in SCENARIOS.items() if scenario.moment == "judging"]
+REFUSED = [code for code, scenario in SCENARIOS.items() if scenario.moment == "instead of executing"]
 REFUSALS = [code for code in SCENARIOS if code not in ("confirmation_required", "confirmation_incomplete", "internal")]
 
 
@@ -193,7 +193,7 @@ async def test_an_integration_can_be_challenged(sandbox: World) -> None:
     ).status_code == 201
 
 
-@pytest.mark.parametrize("code", JUDGED)
+@pytest.mark.parametrize("code", REFUSED)
 async def test_a_write_that_was_executed_returns_its_stored_result_whatever_is_simulated(
     sandbox: World, code: str
 ) -> None:
@@ -217,7 +217,7 @@ async def test_a_simulated_refusal_of_a_write_is_audited_like_a_real_one(sandbox
 
 async def test_a_request_that_cannot_be_read_is_refused_before_the_operation_is_simulated(sandbox: World) -> None:
     agent = await agent_of(sandbox)
-    for code in JUDGED:
+    for code in REFUSED:
         assert rules(await post(agent, {"patientId": "x"}, code)) == {"slotId": "required"}
 
 

@@ -175,7 +175,7 @@ async def test_idle_connections_to_a_hung_host_are_dropped_at_once(
             assert len(idle) == 4
             wire.hung.set()
             async with asyncio.timeout(database_module.ACQUIRE_SECONDS):  # closing one would take as long
-                await database._distrust_idle()
+                await database._expire_idle()
                 assert await database.fetchval("SELECT 1") == 1
         finally:
             await database.close()

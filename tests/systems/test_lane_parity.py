@@ -159,5 +159,7 @@ async def test_an_expired_hold_and_the_appointment_in_its_lane_take_one_place(wo
 
 async def test_python_and_sql_have_the_same_limits(world: World) -> None:
     async with world.database.transaction(1) as connection:
-        assert await connection.fetchval("SELECT longest_appointment()") == timedelta(minutes=MAX_APPOINTMENT_MINUTES)
+        assert await connection.fetchval("SELECT max_appointment_length()") == timedelta(
+            minutes=MAX_APPOINTMENT_MINUTES
+        )
         assert await connection.fetchval("SELECT first_override_lane()") == OVERRIDE_LANE

@@ -36,7 +36,7 @@ async def test_taking_deliveries_reads_few_rows_of_a_backlog(desk: Desk) -> None
         before = await connection.fetchval(_READ)
         taken = await connection.fetch(_LEASE, desk.practice_id, now, timedelta(seconds=30))
         read = await connection.fetchval(_READ) - before
-        found = await connection.fetch("SELECT practice_id FROM look_for_webhooks(0, 10, $1) WHERE due", now)
+        found = await connection.fetch("SELECT practice_id FROM practices_with_webhooks(0, 10, $1) WHERE due", now)
         looked = await connection.fetchval(_READ) - before - read
     assert [row["event_id"] for row in taken] == [8, 10, 12, 14], "the oldest that were handed over"
     assert read < _MAX_ROWS_READ

@@ -239,7 +239,7 @@ async def test_a_lost_worker_of_the_database_does_not_hold_up_the_practices_of_o
     fetch = desk.database.fetch
 
     async def reaching_one_worker(sql: str, *args: Any) -> list[Any]:
-        if "look_for_webhooks" in sql or args[0] == lost.practice_id:
+        if "practices_with_webhooks" in sql or args[0] == lost.practice_id:
             raise PartUnavailable
         return await fetch(sql, *args)
 

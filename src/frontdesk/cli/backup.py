@@ -90,7 +90,7 @@ def _backup(args: argparse.Namespace) -> None:
     now = instant(datetime.now(UTC).replace(microsecond=0)) or ""
 
     async def save(context: CommandContext) -> "Manifest":
-        await _require_fitting_secret_key(context)
+        await _require_matching_secret_key(context)
         await context.record_everywhere("command.backup")  # before the rows are read, which then contain the record
         return await write_backup(
             args.file,
@@ -208,7 +208,7 @@ def facts_of(manifest: "Manifest") -> dict[str, object]:
     return {"createdAt": manifest.created_at, "version": manifest.version, "rows": manifest.rows}
 
 
-async def _require_fitting_secret_key(context: CommandContext) -> None:
+async def _require_matching_secret_key(context: CommandContext) -> None:
     """A backup under a key that is not the service's could not be restored later."""
     from frontdesk.access.keys.encryption import KeyCipher, read_secrets
     from frontdesk.access.keys.ring import examine_keys

@@ -62,11 +62,11 @@ class CommandContext:
         return (await self.ring_and_cipher())[1]
 
     async def ring_and_cipher(self) -> "tuple[KeyRing, KeyCipher]":
-        from frontdesk.access.keys.ring import KeyRing, fitting_cipher, has_keys
+        from frontdesk.access.keys.ring import KeyRing, cipher_for_database, has_keys
 
         if self.settings.uses_data_dir and not await has_keys(self.database):
             prepare_data_dir(self.settings.data_dir)  # a new secret key is put there
-        cipher = await fitting_cipher(self.settings, self.database)
+        cipher = await cipher_for_database(self.settings, self.database)
         ring = KeyRing(self.database, cipher, token_lifetime_seconds=self.settings.token_lifetime_seconds)
         await ring.load()
         return ring, cipher

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from frontdesk.store.migrate import SchemaState
 
 _GIBIBYTE = 1024**3
-_LEAST_FREE = 200 * 1024**2
+_MIN_FREE_BYTES = 200 * 1024**2
 _MAX_CLOCK_DRIFT = timedelta(seconds=2)
 _OLDEST_KEY = timedelta(days=365)
 _LONG_OUTBOX = 100_000
@@ -143,7 +143,7 @@ def _disk(settings: "Settings") -> tuple[State, str]:
         return "skipped", "there is no data directory yet"
     free = shutil.disk_usage(settings.data_dir).free
     told = f"{free / _GIBIBYTE:.1f} GiB free"
-    return ("failed" if free < _LEAST_FREE else "warning" if free < _GIBIBYTE else "ok"), told
+    return ("failed" if free < _MIN_FREE_BYTES else "warning" if free < _GIBIBYTE else "ok"), told
 
 
 def _port(settings: "Settings") -> tuple[State, str]:
@@ -246,9 +246,9 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
 
 
 async def _upstreams(database: "Database") -> tuple[State, str]:
-    from frontdesk.systems.check import own_servers
+    from frontdesk.systems.check import check_own_servers
 
-    answers = await own_servers(database, await _practices(database), os.environ)
+    answers = await check_own_servers(database, await _practices(database), os.environ)
     if not answers:
         return "skipped", "no practice has a scheduling system of its own"
     if errors := [f"{slug}: {error}" for slug, error in answers.items() if error is not None]:

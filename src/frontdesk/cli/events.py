@@ -16,7 +16,7 @@ _PAGE = 500
 _POLL_SECONDS = 1.0
 # An id is assigned up to ten seconds before its event commits; after that nothing appears below it.
 _SETTLED_SECONDS = 15.0
-_LARGEST = 2**63 - 1
+_MAX_EVENT_ID = 2**63 - 1
 
 
 def add_commands(commands: Commands) -> None:
@@ -106,6 +106,6 @@ async def _follow(
 def event_number(text: str) -> int:
     """The number of an event id, given as evt_42 or 42."""
     digits = text.removeprefix("evt_")
-    if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
+    if not (digits.isascii() and digits.isdigit() and int(digits) <= _MAX_EVENT_ID):
         raise BadInput(f"{text!r} is not an event id: one looks like evt_42.")
     return int(digits)

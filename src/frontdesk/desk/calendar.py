@@ -23,7 +23,7 @@ from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, SchedulingSystem, appointment_pages
 
-_MOST = 3000
+_MAX_APPOINTMENTS = 3000
 _DAYS_AHEAD = 14  # in which the next working day is looked for
 _BOOKED = "SELECT * FROM appointment_changes($1, $2, 'book_appointment')"
 
@@ -188,7 +188,7 @@ async def shown_appointments(
     found: list[Appointment] = []
     whole = True
     async for page in appointment_pages(system, _wanted(await system.directory(), query, locations, days)):
-        if len(found) >= _MOST:
+        if len(found) >= _MAX_APPOINTMENTS:
             whole = not page
             break
         found += page

@@ -29,7 +29,7 @@ from frontdesk.domain.local_time import (
 
 # Enough for a whole booking horizon with several durations, a few hundred kilobytes at most.
 _REMEMBERED_DAYS = 1000
-_SHORTEST_DAY_MINUTES = 23 * 60
+_MIN_DAY_MINUTES = 23 * 60
 _EPOCH_WEEKDAY = 3  # the epoch's date was a Thursday
 _LONG_AGO, _NEVER = -(2**62), 2**62
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - time off is naive local time
@@ -203,7 +203,7 @@ class OpenTimes:
         hours = self._hours_on(day)
         if not hours:
             return ()
-        following = range(day, day + 2 + duration // _SHORTEST_DAY_MINUTES)
+        following = range(day, day + 2 + duration // _MIN_DAY_MINUTES)
         open_spans = merged([span for each in following for span in self._open_spans(each)])
         runs = []
         for span_start, span_end, offset in local_day_spans(day, self._zone):

@@ -5,7 +5,7 @@ from datetime import date
 
 from frontdesk.domain.names import digits, words
 
-SHORTEST_STORED_MATCH = 7  # a shorter stored number never matches as a part of the given one
+MIN_STORED_MATCH = 7  # a shorter stored number never matches as a part of the given one
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +58,4 @@ def same_phone(given: str, stored: str) -> bool:
     `match_patients` does the same in SQL; a test compares the two.
     """
     asked, kept = digits(given), digits(stored)
-    return asked != "" and (asked in kept or (len(kept) >= SHORTEST_STORED_MATCH and kept in asked))
+    return asked != "" and (asked in kept or (len(kept) >= MIN_STORED_MATCH and kept in asked))

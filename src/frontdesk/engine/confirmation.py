@@ -18,7 +18,7 @@ from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
-from frontdesk.engine.consent import Challenge, consent_of, is_elicited, new_token, way_of_asking
+from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_elicited, new_token
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import Input, WriteInput
@@ -83,7 +83,7 @@ class Write:
         return "elicitation" if self.agreed is not None else consent_of(self.given.confirmation_token or "")
 
     @property
-    def lacking_consent(self) -> Consent | None:
+    def missing_consent(self) -> Consent | None:
         """The consent that the practice demands, if that of this call is weaker."""
         demanded = self.context.caller.demands.get(self.operation.name)
         return None if meets(self.consent, demanded) else demanded
@@ -113,8 +113,8 @@ class Writes:
             stored = None if found is None else found.replayed(intent)
             if stored:
                 return stored
-        if write.lacking_consent is not None:
-            raise await self._refused(write, consent_required(write.lacking_consent))
+        if write.missing_consent is not None:
+            raise await self._refused(write, consent_required(write.missing_consent))
         for _ in range(_STALE_ATTEMPTS):
             try:
                 proposal: Proposal = await run_operation(write.operation, write.context, write.given)
@@ -143,12 +143,12 @@ class Writes:
 
     def _commit_comes_first(self, write: Write) -> bool:
         """Whether the statement that commits the write can be left to read the intent: nothing is read before it."""
-        return write.operation.checked_at_commit and not write.context.system.remote and write.lacking_consent is None
+        return write.operation.checked_at_commit and not write.context.system.remote and write.missing_consent is None
 
     async def challenge(self, write: Write) -> Challenge:
         """Issues a token for exactly this request, with what to read aloud. Executes nothing."""
         context = write.context
-        asks = await self._way_of_asking(write)
+        asks = await self._choose_consent(write)
         token = new_token(asks)
         expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
         intent = Intent(intent_of_token(token), write.fingerprint, is_key=False)
@@ -172,9 +172,9 @@ class Writes:
             await self._refuse(write, proposal, outcome)
         raise SystemUnavailable
 
-    async def _way_of_asking(self, write: Write) -> Consent:
+    async def _choose_consent(self, write: Write) -> Consent:
         try:
-            return way_of_asking(write.operation, write.context.caller, write.host)
+            return choose_consent(write.operation, write.context.caller, write.host)
         except Problem as problem:
             await self._refused(write, problem)
             raise
@@ -218,7 +218,7 @@ class Writes:
             return None
         found = await self._find(write, intent)
         if found is None and write.by_agent:
-            await self._way_of_asking(write)  # the token is worth nothing, and the call one without it
+            await self._choose_consent(write)  # the token is worth nothing, and the call one without it
         return None if found is None else found.replayed(intent)
 
     async def _find(self, write: Write, intent: Intent) -> StoredIntent | None:

@@ -26,7 +26,7 @@ class Challenge(Problem):
         self.asks = asks
 
 
-def way_of_asking(operation: Operation, caller: Caller, host: Collection[Consent]) -> Consent:
+def choose_consent(operation: Operation, caller: Caller, host: Collection[Consent]) -> Consent:
     """The way in which this caller's host asks; `consent_required` if it has none that the practice accepts.
 
     Clients with credentials of their own get the token of the contract unless the practice demands more.

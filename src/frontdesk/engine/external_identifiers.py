@@ -36,7 +36,7 @@ class ExternalIdentifiers:
         if identifiers and key is not None and caller.grant != "agent":
             systems, values = zip(*identifiers, strict=True)
             intent = intent_of_key(caller.client_id, key)
-            sql = "SELECT note_identifiers($1, $2, $3, $4, $5, $6, $7)"
+            sql = "SELECT reserve_identifiers($1, $2, $3, $4, $5, $6, $7)"
             await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, intent, subject)
 
     async def settle(
@@ -46,9 +46,9 @@ class ExternalIdentifiers:
         systems, values = [each.system for each in identifiers], [each.value for each in identifiers]
         given = (caller.practice_id, caller.client_id, kind, systems, values, subject)
         if identifiers:
-            await self._run("SELECT settle_identifiers($1, $2, $3, $4, $5, $6)", *given)
+            await self._run("SELECT assign_identifiers($1, $2, $3, $4, $5, $6)", *given)
         if replaces:
-            await self._run("SELECT keep_identifiers($1, $2, $3, $4, $5, $6)", *given)
+            await self._run("SELECT remove_other_identifiers($1, $2, $3, $4, $5, $6)", *given)
 
     async def find(self, caller: Caller, kind: str, identifier: Identifier) -> str | None:
         """The id of the record that has the identifier."""

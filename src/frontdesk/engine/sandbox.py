@@ -22,11 +22,11 @@ RETRY_SECONDS = 1  # short, so that tests of retries are quick
 class Scenario:
     """When the code is answered, and what has happened by then."""
 
-    moment: Literal["before reading", "judging", "after executing"]
+    moment: Literal["before reading", "instead of executing", "after executing"]
     effect: str
 
 
-_JUDGED = "Nothing is executed; a confirmation token stays valid."
+_NOT_EXECUTED = "Nothing is executed; a confirmation token stays valid."
 _GATEWAY = (
     "Like an error of the gateway: no `requestId`, no `X-SVC-TRACE-ID`, and a `RateLimit` header with nothing left"
 )
@@ -35,20 +35,22 @@ SCENARIOS: Mapping[str, Scenario] = {
     "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token stays valid."),
     "forbidden_scope": Scenario("before reading", "The token keeps its scopes."),
     "forbidden_tenant": Scenario("before reading", "The practice is not suspended."),
-    "consent_required": Scenario("judging", _JUDGED),
+    "consent_required": Scenario("instead of executing", _NOT_EXECUTED),
     "quota_exceeded": Scenario("before reading", f"{_GATEWAY} of the quota."),
-    "not_found": Scenario("judging", _JUDGED),
-    "conflict": Scenario("judging", _JUDGED),
-    "confirmation_mismatch": Scenario("judging", _JUDGED),
+    "not_found": Scenario("instead of executing", _NOT_EXECUTED),
+    "conflict": Scenario("instead of executing", _NOT_EXECUTED),
+    "confirmation_mismatch": Scenario("instead of executing", _NOT_EXECUTED),
     "confirmation_incomplete": Scenario(
         "after executing",
         "A write is executed, as reads show. An identical resend with the header gets the same error; without the "
         "header it returns the result.",
     ),
-    "slot_unavailable": Scenario("judging", f"{_JUDGED} The slot stays open."),
-    "validation": Scenario("judging", f"With rule `declined`, as if the scheduling system had declined. {_JUDGED}"),
+    "slot_unavailable": Scenario("instead of executing", f"{_NOT_EXECUTED} The slot stays open."),
+    "validation": Scenario(
+        "instead of executing", f"With rule `declined`, as if the scheduling system had declined. {_NOT_EXECUTED}"
+    ),
     "confirmation_required": Scenario(
-        "judging",
+        "instead of executing",
         "Every write that was not executed before is challenged with a new, valid token, even with a token or by an "
         "integration.",
     ),
@@ -58,7 +60,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "A write is executed, but answered with 500. An identical resend without the header returns the stored "
         "result if it carries a token or key.",
     ),
-    "upstream_unavailable": Scenario("judging", f"With `Retry-After`. {_JUDGED}"),
+    "upstream_unavailable": Scenario("instead of executing", f"With `Retry-After`. {_NOT_EXECUTED}"),
     "capability_not_supported": Scenario("before reading", "Without `Retry-After`."),
     "method_not_allowed": Scenario("before reading", "With `Allow`."),
     "not_acceptable": Scenario("before reading", "The request is not read."),
@@ -117,12 +119,12 @@ def _simulated_operation(call: Call) -> Operation:
         return operation
 
     async def refuse(context: Context, _given: object) -> NoReturn:
-        raise _judgement(code, context)
+        raise _simulated_refusal(code, context)
 
     return replace(operation, run=refuse, checked_at_commit=False)
 
 
-def _judgement(code: str, context: Context) -> Exception:
+def _simulated_refusal(code: str, context: Context) -> Exception:
     match code:
         case "validation":
             return declined("Simulated: the scheduling system declined this request.")

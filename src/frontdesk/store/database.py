@@ -37,7 +37,7 @@ SELECT pg_database_size(current_database()) AS bytes,
 """
 
 # Rolled back; the same statement may succeed now.
-_WORTH_REPEATING = (pg.DeadlockDetectedError, pg.SerializationError)
+_RETRYABLE = (pg.DeadlockDetectedError, pg.SerializationError)
 # Rolled back: nothing was executed.
 _NOT_EXECUTED = (
     pg.QueryCanceledError,
@@ -60,7 +60,7 @@ _NEVER_SENT_TEXT = "cannot switch to state"
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-_Lent: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
+_PooledConnection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 
 class DatabaseUnavailable(Exception):
@@ -95,8 +95,8 @@ class Database:
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._on_unreachable = on_unreachable
         # Acquired and ready for the next statement: a round through asyncpg's pool costs more CPU than the statement.
-        self._ready: list[tuple[_Lent, float]] = []  # with the time of last use, oldest first
-        self._in_use: set[_Lent] = set()
+        self._ready: list[tuple[_PooledConnection, float]] = []  # with the time of last use, oldest first
+        self._in_use: set[_PooledConnection] = set()
         self.waiting = 0  # for a connection
         self._closing = False
         self._probe: asyncio.Task[object] | None = None
@@ -144,7 +144,7 @@ class Database:
         if self._pool is not None:
             self._closing = True
             try:
-                await self._give_back()
+                await self._return_idle()
                 await asyncio.wait_for(self._pool.close(), _CLOSE_SECONDS)
             except TimeoutError:
                 self._pool.terminate()
@@ -152,7 +152,7 @@ class Database:
 
     async def release_idle(self) -> None:
         """Gives connections unused for `READY_SECONDS` back to the pool, which closes them when they stay unused."""
-        await self._give_back(before=time.monotonic() - READY_SECONDS)
+        await self._return_idle(before=time.monotonic() - READY_SECONDS)
 
     async def watch(self) -> None:
         """Ends statements stuck at a host that accepts no writes any more, as when it hangs, while another does."""
@@ -170,7 +170,7 @@ class Database:
             for connection in lost:
                 with contextlib.suppress(pg.InterfaceError):
                     connection.terminate()
-            await self._distrust_idle()
+            await self._expire_idle()
 
     @property
     def connections(self) -> tuple[int, int]:
@@ -214,7 +214,7 @@ class Database:
                         await set_practice(connection, practice_id)
                     yield connection
                     committing = True
-            except (*_WORTH_REPEATING, *_NOT_EXECUTED) as error:
+            except (*_RETRYABLE, *_NOT_EXECUTED) as error:
                 raise DatabaseUnavailable from error
             except (*_NOT_SENT, _MISROUTED, *_LOST) as error:
                 await self._discard(connection, error)
@@ -237,7 +237,7 @@ class Database:
                     return answer
                 except _NOT_EXECUTED as error:
                     raise DatabaseUnavailable from error
-                except (*_WORTH_REPEATING, *_NOT_SENT, _MISROUTED, *_LOST) as error:
+                except (*_RETRYABLE, *_NOT_SENT, _MISROUTED, *_LOST) as error:
                     await self._discard(connection, error)
                     if not repeatable and _may_have_been_sent(error):
                         raise OutcomeUnknown from error
@@ -250,7 +250,7 @@ class Database:
                     await self._release(connection, whole=whole)
             raise AssertionError("unreachable")
 
-    async def _acquire(self) -> _Lent:
+    async def _acquire(self) -> _PooledConnection:
         while self._ready:
             connection, _ = self._ready.pop()
             try:
@@ -278,7 +278,7 @@ class Database:
         finally:
             self.waiting -= 1
 
-    async def _release(self, connection: _Lent, *, whole: bool) -> None:
+    async def _release(self, connection: _PooledConnection, *, whole: bool) -> None:
         """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
         self._in_use.discard(connection)
         if whole and self.waiting == 0 and not self._closing:
@@ -286,28 +286,28 @@ class Database:
         else:
             await self._release_to_pool(connection)
 
-    async def _give_back(self, before: float = float("inf")) -> None:
+    async def _return_idle(self, before: float = float("inf")) -> None:
         while self._ready and self._ready[0][1] < before:
             await self._release_to_pool(self._ready.pop(0)[0])
 
-    async def _release_to_pool(self, connection: _Lent) -> None:
+    async def _release_to_pool(self, connection: _PooledConnection) -> None:
         if self._pool is not None:
             with contextlib.suppress(pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError):
                 await self._pool.release(connection)
 
     async def _discard(self, connection: Connection, error: Exception) -> None:
         """Drops a lost connection and stops trusting the others, which are often lost with it."""
-        if not isinstance(error, _WORTH_REPEATING):
+        if not isinstance(error, _RETRYABLE):
             with contextlib.suppress(pg.InterfaceError):  # the pool may have noticed first
                 connection.terminate()
             if isinstance(error, _MISROUTED):
                 _log.error("The database refused a statement: %s", error.message)  # a name that it does not know
             if isinstance(error, (_PART, _MISROUTED)):
                 return
-            await self._distrust_idle()
+            await self._expire_idle()
             self._on_unreachable()
 
-    async def _distrust_idle(self) -> None:
+    async def _expire_idle(self) -> None:
         if self._pool is not None:
             await self._pool.expire_connections()
             ready, self._ready = self._ready, []
@@ -355,7 +355,7 @@ def _close_after(error: pg.PostgresError, connection: Connection) -> None:
             connection.terminate()
 
 
-def _host(connection: _Lent) -> str | None:
+def _host(connection: _PooledConnection) -> str | None:
     try:
         return cast(_Connection, connection).host
     except pg.InterfaceError:  # lost: the pool has taken it back already

@@ -53,7 +53,7 @@ async def check_system(
     return SystemCheck("fhir", findings, True)
 
 
-async def own_servers(
+async def check_own_servers(
     database: Database, practice_ids: Sequence[int], environment: Mapping[str, str]
 ) -> dict[str, str | None]:
     """The practices with a server of their own, by slug, and what is wrong with it: None if it answers searches."""

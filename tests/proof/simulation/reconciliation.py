@@ -60,8 +60,8 @@ class SimulatedRecords:
         self._kept = kept
         self.practice_id = practice_id
 
-    async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
-        def take() -> list[PendingWrite]:
+    async def lease_writes(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
+        def lease_writes() -> list[PendingWrite]:
             kept, holder = self._kept, f"holder-{self._kept.link._chance.random()}"
             due = sorted((write for write in kept.rows if kept.due[write] <= now), key=lambda write: kept.due[write])
             for write in due[:4]:
@@ -69,16 +69,16 @@ class SimulatedRecords:
                 kept.due[write] = now + lease
             return [kept.rows[write] for write in due[:4]]
 
-        return await self._kept.link.read(take)
+        return await self._kept.link.read(lease_writes)
 
-    async def leave(self, write: PendingWrite, _now: datetime, due: datetime) -> None:
-        def leave() -> None:
+    async def defer(self, write: PendingWrite, _now: datetime, due: datetime) -> None:
+        def defer() -> None:
             found = self._kept.rows.get(write.id)
             if found is not None and found.holder == write.holder:
                 self._kept.rows[write.id] = replace(found, holder="", attempts=found.attempts + 1)
                 self._kept.due[write.id] = due
 
-        await self._kept.link.write(leave)
+        await self._kept.link.write(defer)
 
     async def postpone(self, holder: str, due: datetime) -> None:
         def postpone() -> None:
@@ -89,13 +89,13 @@ class SimulatedRecords:
 
         await self._kept.link.write(postpone)
 
-    async def hurry(self, now: datetime) -> None:
-        def hurry() -> None:
+    async def retry_now(self, now: datetime) -> None:
+        def retry_now() -> None:
             for write, row in self._kept.rows.items():
                 if row.holder == "":
                     self._kept.due[write] = min(self._kept.due[write], now)
 
-        await self._kept.link.write(hurry)
+        await self._kept.link.write(retry_now)
 
     async def waiting(self) -> int:
         return await self._kept.link.read(lambda: len(self._kept.rows))

@@ -28,7 +28,7 @@ class Delivery:
 
 @dataclass
 class Deliveries:
-    """What look, lease and finish do to one endpoint, as a reader of their text would do it by hand."""
+    """What the statements that find, lease and finish deliveries do to one endpoint."""
 
     link: Link
     rows: dict[int, Delivery]
@@ -36,11 +36,11 @@ class Deliveries:
     rest_until: datetime = BEGAN
 
     async def fetch(self, sql: str, *given: Any) -> list[dict[str, Any]]:
-        def look() -> list[dict[str, Any]]:
+        def practices() -> list[dict[str, Any]]:
             return [{"practice_id": 1, "due": any(row.state == "pending" for row in self.rows.values())}]
 
-        if "look_for" in sql:
-            return await self.link.read(look)
+        if "practices_with_webhooks" in sql:
+            return await self.link.read(practices)
         return await self.link.read(lambda: (self._lease if "lease" in sql else self._finish)(*given[1:]))
 
     def _lease(self, now: datetime, holder: str, lease: timedelta, limit: int, each: int) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from frontdesk.store.database import Database
 
 AUTHENTICATION_METHODS = ("client_secret_post", "client_secret_basic", "private_key_jwt")  # of the token endpoint
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_LONGEST = 8192
+_MAX_ASSERTION_LENGTH = 8192
 _MAX_JTI_LENGTH = 255
 _LIFETIME_SECONDS = 300
 _SKEW_SECONDS = 60  # allowed difference between the client's clock and ours
@@ -54,7 +54,7 @@ class Assertion:
 
 def read_assertion(text: str, token_url: str, now: datetime) -> Assertion:
     """Checks everything that needs no key. The reasons for a refusal tell nothing about a client."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_ASSERTION_LENGTH:
         raise _refused("is too long")
     try:
         header = jwt.get_unverified_header(text)

@@ -24,7 +24,7 @@ from frontdesk.settings import Settings
 _ALGORITHM = "EdDSA"
 _TYPE = "at+jwt"
 _CLAIMS = ("iss", "aud", "sub", "practice", "scope", "grant", "iat", "exp", "jti")
-_LONGEST = 4096  # our tokens are far shorter; refuse to decode more
+_MAX_TOKEN_LENGTH = 4096  # our tokens are far shorter; refuse to decode more
 _COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: one encoding per token
 _CACHED = 10_000
 _FORGED_BYTES = 1024 * 1024
@@ -104,7 +104,7 @@ class Tokens:
         return claims
 
     async def _key_of(self, token: str) -> Ed25519PublicKey:
-        if len(token) > _LONGEST or not _COMPACT.match(token):
+        if len(token) > _MAX_TOKEN_LENGTH or not _COMPACT.match(token):
             raise _invalid()
         try:
             header = jwt.get_unverified_header(token)

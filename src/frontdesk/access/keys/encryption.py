@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from frontdesk.settings import Settings
 
-_SHORTEST_SECRET = 32
+_MIN_SECRET_LENGTH = 32
 _NONCE = 12
 
 
@@ -59,7 +59,7 @@ class KeyCipher:
 def load_secret_key(settings: Settings) -> KeyCipher:
     """Loads the secret key from FRONTDESK_SECRET_KEY, else from a file in the data directory, which is created.
 
-    `frontdesk.access.keys.ring.fitting_cipher` creates none for a database that already has keys.
+    `frontdesk.access.keys.ring.cipher_for_database` creates none for a database that already has keys.
     """
     if not has_secret_key(settings):
         path = settings.secret_key_file
@@ -107,10 +107,10 @@ def _key_and_cipher(secret: str) -> tuple[bytes, AESGCM]:
 
 def _parse(text: str, source: str) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
-    if any(len(part) < _SHORTEST_SECRET for part in parts):
+    if any(len(part) < _MIN_SECRET_LENGTH for part in parts):
         raise SecretKeyError(
-            f"{source} must hold at least {_SHORTEST_SECRET} characters, or several such secrets separated by commas, "
-            "the newest first."
+            f"{source} must hold at least {_MIN_SECRET_LENGTH} characters, or several such secrets separated by "
+            "commas, the newest first."
         )
     return parts
 

@@ -36,7 +36,7 @@ REFRESH_SECONDS = 5.0
 SETTLING = timedelta(seconds=10)
 
 _ID_LIFETIME = timedelta(days=7)  # slot ids and cursors that callers may still hold
-_SHORTEST_REFRESH = 1.0
+_MIN_REFRESH_INTERVAL = 1.0
 _LOCK = 0x6B657973  # an arbitrary lock id: "keys"
 _RETIRE = "UPDATE sealed_key SET retired_at = $2 WHERE purpose = $1 AND retired_at IS NULL"
 _DELETE = "DELETE FROM sealed_key WHERE purpose = $1 AND retired_at <= $2"
@@ -155,7 +155,7 @@ class KeyRing:
     async def refresh(self) -> None:
         """Read the keys again, at most once a second."""
         async with self._refreshing:
-            if self._monotonic() - self._refreshed_at >= _SHORTEST_REFRESH:
+            if self._monotonic() - self._refreshed_at >= _MIN_REFRESH_INTERVAL:
                 await self._read()
 
     async def rotate(self, purpose: str) -> KeyRecord:
@@ -240,7 +240,7 @@ async def has_keys(database: Database) -> bool:
     return found
 
 
-async def fitting_cipher(settings: Settings, database: Database) -> KeyCipher:
+async def cipher_for_database(settings: Settings, database: Database) -> KeyCipher:
     """The secret key, known to decrypt the stored keys. A missing one is created only if there are none."""
     if not await has_keys(database):
         return load_secret_key(settings)

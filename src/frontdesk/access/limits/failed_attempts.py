@@ -24,7 +24,7 @@ from frontdesk.store.database import Database
 
 PER_CLIENT = 20
 PER_ADDRESS = 100
-LEAST_TOKENS = 20  # a minute, for clients with a lower limit of calls
+MIN_TOKENS = 20  # a minute, for clients with a lower limit of calls
 REGISTRATIONS_PER_ADDRESS = 10  # a minute; hosted assistants register from few addresses
 REGISTRATIONS = 100
 REVOCATIONS_PER_ADDRESS = 100  # a minute
@@ -91,7 +91,7 @@ class FailedAttempts:
     async def count_token(self, client_id: str, per_minute: int) -> None:
         """Count a token that is to be issued: a client gets as many in a minute as it may make calls."""
         issued = _hash("token", "issued", client_id)
-        await self._count_or_refuse(_ISSUED, {issued: max(per_minute, LEAST_TOKENS)})
+        await self._count_or_refuse(_ISSUED, {issued: max(per_minute, MIN_TOKENS)})
 
     async def count_registration(self, address: str | None) -> None:
         """Count an application that registers itself."""

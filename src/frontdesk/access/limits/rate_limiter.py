@@ -27,7 +27,7 @@ FIRST_LEASE = 20
 _LEASE_AHEAD_SECONDS = 2.0
 _REFUSED_SECONDS = 0.5  # a refused client does not query the database with every call
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_SHORTEST_MEASURE = 0.05
+_MIN_MEASURED_SECONDS = 0.05
 _REPORTS_AT_ONCE = 4
 _ATTEMPTS = 3
 _OUTAGE_SECONDS = 10.0  # failures closer together than this belong to one outage, whatever succeeds between them
@@ -84,12 +84,12 @@ class _Account:
         if minute < 0 or quota < 0:
             minute, quota = max(0, minute), max(0, quota)
         if now >= self.times_until:
-            self._tell_times(now)
+            self._format_times(now)
         minute_ends, quota_ends = self.times
         state = f'"minute";r={minute}{minute_ends}, "quota";r={quota}{quota_ends}'
         return (b"ratelimit", state.encode()), (b"ratelimit-policy", self.policy)
 
-    def _tell_times(self, now: float) -> None:
+    def _format_times(self, now: float) -> None:
         """Update the remaining times, at most once a second."""
         minute, quota = max(0.0, self.lease.ends - now), max(0.0, self.quota_ends - now)
         self.times = (f";t={ceil(minute)}", f";t={ceil(quota)}")
@@ -233,7 +233,7 @@ class RateLimiter:
                 lease.give_up()
             waiting, asked = 0, 0
             if more:
-                rate = lease.used / max(sent_at - account.asked_at, _SHORTEST_MEASURE)
+                rate = lease.used / max(sent_at - account.asked_at, _MIN_MEASURED_SECONDS)
                 waiting = account.waiting
                 asked = max(0, max(FIRST_LEASE, int(rate * _LEASE_AHEAD_SECONDS)) - lease.left)
             for attempt in range(1, _ATTEMPTS + 1):

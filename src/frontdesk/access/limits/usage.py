@@ -88,7 +88,11 @@ async def prune_usage_counts(database: Database, now: datetime, limit: int) -> i
     async def prune(practice_id: int) -> None:
         nonlocal removed
         row = await database.write(
-            "SELECT forget_requests($1, $2, $3, $4) AS n", practice_id, now - KEEP_FINE, now - KEEP_COARSE, limit
+            "SELECT delete_old_request_counts($1, $2, $3, $4) AS n",
+            practice_id,
+            now - KEEP_FINE,
+            now - KEEP_COARSE,
+            limit,
         )
         assert row is not None
         removed = max(removed, row["n"])

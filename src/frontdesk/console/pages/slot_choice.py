@@ -15,7 +15,7 @@ from frontdesk.domain.local_time import local_date, minute_of
 
 _CARRIED = ("provider", "location", "date", "visit")
 _DAYS = 7
-_MOST = 200
+_MAX_SLOTS = 200
 _MAX_SLOTS = 50
 
 
@@ -72,7 +72,7 @@ async def slot_choice(
     if not one_place and "find_first_available" not in supports:
         raise Problem("capability_not_supported")
     if one_place:
-        arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MOST}
+        arguments |= {"providerId": provider_id, "locationId": location_id, "limit": _MAX_SLOTS}
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
         found = await request.run("search_slots", arguments)
     else:

@@ -13,7 +13,7 @@ from frontdesk.operations import Operation
 
 Value = int | str
 
-_LONGEST = 20_000
+_MAX_STATE_LENGTH = 20_000
 _MAX_CHOICES = 12
 _ITEMS_ARE = {
     "match_patient": "patientId",
@@ -69,7 +69,7 @@ _STATE = TypeAdapter(ScenarioState)
 
 def load_state(text: str) -> ScenarioState:
     try:
-        return _STATE.validate_json(text) if len(text) <= _LONGEST else ScenarioState()
+        return _STATE.validate_json(text) if len(text) <= _MAX_STATE_LENGTH else ScenarioState()
     except ValidationError:
         return ScenarioState()
 

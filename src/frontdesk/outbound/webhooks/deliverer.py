@@ -32,16 +32,16 @@ RESULTS = ("delivered", "failed", "dead")
 MAX_ATTEMPTS = 15
 MAX_CONCURRENT = 32
 MAX_PER_ENDPOINT = 4
-_LOOK_SECONDS = 1.0
+_POLL_INTERVAL_SECONDS = 1.0
 _MARKS_KEPT = 10_000
 _PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
-_LOOK_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
+_PRACTICES_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
 _MAX_WAIT = timedelta(hours=12)
 
-_LOOK = "SELECT * FROM look_for_webhooks($1, $2, $3)"
+_DUE_PRACTICES = "SELECT * FROM practices_with_webhooks($1, $2, $3)"
 # While a worker is lost: any practice with webhooks may have due ones, and those of the lost worker fail one by one.
-_LOOK_WITHOUT_WORKER = """
+_DUE_WITHOUT_WORKER = """
 SELECT practice_id, true AS due FROM practice WHERE has_webhooks AND practice_id > $1 ORDER BY practice_id LIMIT $2
 """
 _LEASE = "SELECT * FROM lease_webhook_deliveries($1, $2, $3, $4, $5, $6)"
@@ -82,10 +82,15 @@ class Deliverer:
         self._public_only = BoundedCache[str, bool](_MARKS_KEPT)  # by endpoint; it never changes
         self._sending: dict[asyncio.Task[None], int] = {}  # with the practice of each
         self._ended = asyncio.Event()
-        self._looked_until = 0
+        self._checked_until = 0
         self.attempts: Counter[str] = Counter()  # by result
         self.step = Step(
-            "webhooks", self.start_due, every=_LOOK_SECONDS, wake=self._ended, pause=_PAUSE_SECONDS, close=self.close
+            "webhooks",
+            self.start_due,
+            every=_POLL_INTERVAL_SECONDS,
+            wake=self._ended,
+            pause=_PAUSE_SECONDS,
+            close=self.close,
         )
 
     async def close(self) -> None:
@@ -97,8 +102,8 @@ class Deliverer:
 
     async def start_due(self) -> list[asyncio.Task[None]]:
         """Starts to send due deliveries, as many as there are places for."""
-        looked_at = await self._look()
-        self._looked_until = looked_at[-1]["practice_id"] if len(looked_at) == _LOOK_AT_ONCE else 0
+        looked_at = await self._due_practices()
+        self._checked_until = looked_at[-1]["practice_id"] if len(looked_at) == _PRACTICES_AT_ONCE else 0
         started: list[asyncio.Task[None]] = []
 
         async def start(practice_id: int) -> None:
@@ -120,12 +125,12 @@ class Deliverer:
         await for_each_practice("webhooks", [row["practice_id"] for row in looked_at if row["due"]], start)
         return started
 
-    async def _look(self) -> list[Record]:
+    async def _due_practices(self) -> list[Record]:
         """The next practices with webhooks, and whether they may have due ones."""
         try:
-            return await self._database.fetch(_LOOK, self._looked_until, _LOOK_AT_ONCE, self._now())
+            return await self._database.fetch(_DUE_PRACTICES, self._checked_until, _PRACTICES_AT_ONCE, self._now())
         except PartUnavailable:
-            return await self._database.fetch(_LOOK_WITHOUT_WORKER, self._looked_until, _LOOK_AT_ONCE)
+            return await self._database.fetch(_DUE_WITHOUT_WORKER, self._checked_until, _PRACTICES_AT_ONCE)
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()

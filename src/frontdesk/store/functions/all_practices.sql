@@ -61,7 +61,7 @@ BEGIN
 END $$;
 
 -- Up to p_look practices with webhooks after an id, and whether anything may be due there.
-CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
+CREATE OR REPLACE FUNCTION practices_with_webhooks(p_after bigint, p_look integer, p_now timestamptz)
 RETURNS TABLE (practice_id bigint, due boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
@@ -90,9 +90,9 @@ BEGIN
 END $$;
 
 -- Rows of every practice, without its id and without zeros: numbers are to be added up, and of seconds the most taken.
--- Looks at each practice under its own row-level policy, and counts at most p_most rows of each kind. Uses indexes only:
+-- Looks at each practice under its own row-level policy, and counts at most p_limit rows of each kind. Uses indexes only:
 -- without statistics the planner would read and sort whole tables.
-CREATE OR REPLACE FUNCTION measure_queues(p_most integer)
+CREATE OR REPLACE FUNCTION measure_queues(p_limit integer)
 RETURNS TABLE (metric text, state text, value double precision)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
@@ -109,7 +109,7 @@ BEGIN
         IF EXISTS (SELECT FROM audit_unsealed u WHERE u.practice_id = p.id) THEN
             RETURN QUERY
             SELECT 'audit_unsealed_records', '', count(*)::double precision
-            FROM (SELECT FROM audit_unsealed u WHERE u.practice_id = p.id LIMIT p_most) n;
+            FROM (SELECT FROM audit_unsealed u WHERE u.practice_id = p.id LIMIT p_limit) n;
             RETURN QUERY
             SELECT 'audit_unsealed_seconds', '', extract(epoch FROM v_now - r.at)::double precision
             FROM audit_unsealed u JOIN audit_record r ON r.practice_id = p.id AND r.record_id = u.record_id
@@ -121,7 +121,7 @@ BEGIN
             SELECT 'upstream_writes', CASE WHEN n.leased THEN 'leased' ELSE 'waiting' END, 1::double precision
             FROM (
                 SELECT t.holder <> '' AND t.due_at > v_now AS leased
-                FROM upstream_write t WHERE t.practice_id = p.id LIMIT p_most
+                FROM upstream_write t WHERE t.practice_id = p.id LIMIT p_limit
             ) n;
             RETURN QUERY
             SELECT 'upstream_write_seconds', '', extract(epoch FROM v_now - min(t.began_at))::double precision
@@ -143,7 +143,7 @@ BEGIN
             SELECT o.occurred_at FROM outbox o
             WHERE o.practice_id = p.id AND NOT o.relayed
               AND o.event_id > (SELECT min(t.after_event_id) FROM webhook_endpoint t WHERE t.practice_id = p.id)
-            ORDER BY o.event_id LIMIT p_most
+            ORDER BY o.event_id LIMIT p_limit
         ) n, LATERAL (VALUES
             ('outbox_events', 1::double precision),
             ('outbox_seconds', extract(epoch FROM v_now - n.occurred_at)::double precision)
@@ -167,7 +167,7 @@ BEGIN
                     ELSE 'retrying'
                 END AS state
                 FROM webhook_delivery d
-                WHERE d.practice_id = p.id AND d.endpoint_id = w.endpoint_id AND d.state = 'pending' LIMIT p_most
+                WHERE d.practice_id = p.id AND d.endpoint_id = w.endpoint_id AND d.state = 'pending' LIMIT p_limit
             ) n;
             CONTINUE WHEN w.paused_at IS NOT NULL OR w.rest_until > v_now;
             RETURN QUERY  -- of the next one: others may have to wait for an earlier one of their subject

@@ -82,9 +82,9 @@ LANGUAGE sql IMMUTABLE AS $$
     )
 $$;
 
--- Links up to p_most unsealed records of a practice to its chain and returns how many. The head's row lock makes
+-- Links up to p_limit unsealed records of a practice to its chain and returns how many. The head's row lock makes
 -- sealers of one practice take turns.
-CREATE OR REPLACE FUNCTION seal_audit(p_practice bigint, p_most integer) RETURNS integer
+CREATE OR REPLACE FUNCTION seal_audit(p_practice bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     head      audit_head;
@@ -97,7 +97,7 @@ BEGIN
     SELECT * INTO head FROM audit_head h WHERE h.practice_id = p_practice FOR UPDATE;
     FOR r IN
         SELECT a.* FROM audit_unsealed u JOIN audit_record a USING (practice_id, record_id)
-        WHERE u.practice_id = p_practice ORDER BY u.record_id LIMIT p_most
+        WHERE u.practice_id = p_practice ORDER BY u.record_id LIMIT p_limit
     LOOP
         head.sequence := head.sequence + 1;
         head.hash := audit_hash(head.hash, r);

@@ -213,7 +213,7 @@ END $$;
 
 -- Leaves a write whose outcome is unknown, or that cannot be worked on now, for a retry after p_due. p_wrong: the other
 -- system did something else than it was asked to, which has to be undone.
-CREATE OR REPLACE FUNCTION leave_upstream_write(
+CREATE OR REPLACE FUNCTION defer_upstream_write(
     p_practice bigint, p_write text, p_holder text, p_now timestamptz, p_due timestamptz, p_subjects text[],
     p_wrong boolean
 )
@@ -234,10 +234,10 @@ BEGIN
     END IF;
 END $$;
 
--- Leases up to p_most writes that no node holds; several nodes may call it at once. ARRAY() is evaluated once: a
+-- Leases up to p_limit writes that no node holds; several nodes may call it at once. ARRAY() is evaluated once: a
 -- locking subquery that the plan evaluates again for every row would take more.
-CREATE OR REPLACE FUNCTION take_upstream_writes(
-    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_most integer
+CREATE OR REPLACE FUNCTION lease_upstream_writes(
+    p_practice bigint, p_now timestamptz, p_holder text, p_until timestamptz, p_limit integer
 )
 RETURNS SETOF upstream_write
 LANGUAGE plpgsql AS $$
@@ -247,7 +247,7 @@ BEGIN
     UPDATE upstream_write t SET holder = p_holder, due_at = p_until
     WHERE t.practice_id = p_practice AND t.write_id = ANY (ARRAY(
         SELECT o.write_id FROM upstream_write o WHERE o.practice_id = p_practice AND o.due_at <= p_now
-        ORDER BY o.due_at, o.attempts LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY o.due_at, o.attempts LIMIT p_limit FOR UPDATE SKIP LOCKED
     ))
     RETURNING t.*;
 END $$;
@@ -264,7 +264,7 @@ BEGIN
 END $$;
 
 -- The other system answers again: everything that waits is due.
-CREATE OR REPLACE FUNCTION hurry_upstream_writes(p_practice bigint, p_now timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION retry_upstream_writes_now(p_practice bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);

@@ -97,8 +97,8 @@ BEGIN
     ORDER BY h.starts_at, h.hold_id;
 END $$;
 
--- Deletes holds that began before p_before, at most p_most.
-CREATE OR REPLACE FUNCTION forget_holds(p_practice bigint, p_before timestamptz, p_most integer) RETURNS integer
+-- Deletes holds that began before p_before, at most p_limit.
+CREATE OR REPLACE FUNCTION delete_old_holds(p_practice bigint, p_before timestamptz, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     done integer;
@@ -107,7 +107,7 @@ BEGIN
     DELETE FROM slot_hold t WHERE t.practice_id = p_practice AND t.hold_id = ANY (ARRAY(
         SELECT h.hold_id FROM slot_hold h
         WHERE h.practice_id = p_practice AND h.held_at < p_before
-        ORDER BY h.held_at LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY h.held_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     ));
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;

@@ -1,7 +1,7 @@
 -- Identifiers that clients give to appointments and patients.
 
 -- Notes identifiers of a write before it is executed, and forgets those of writes that never were.
-CREATE OR REPLACE FUNCTION note_identifiers(
+CREATE OR REPLACE FUNCTION reserve_identifiers(
     p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_intent bytea, p_subject text
 ) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -20,7 +20,7 @@ BEGIN
 END $$;
 
 -- Gives identifiers to a record for good; those of another record stay there.
-CREATE OR REPLACE FUNCTION settle_identifiers(
+CREATE OR REPLACE FUNCTION assign_identifiers(
     p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_subject text
 ) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -36,7 +36,7 @@ BEGIN
 END $$;
 
 -- Takes from a record the identifiers that its client gave before, except these.
-CREATE OR REPLACE FUNCTION keep_identifiers(
+CREATE OR REPLACE FUNCTION remove_other_identifiers(
     p_practice bigint, p_client text, p_kind text, p_systems text[], p_values text[], p_subject text
 ) RETURNS void
 LANGUAGE plpgsql AS $$

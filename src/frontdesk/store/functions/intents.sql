@@ -86,9 +86,9 @@ BEGIN
     );
 END $$;
 
--- Deletes expired challenges and old results, at most p_most; several nodes may call it at once. ARRAY() is evaluated
+-- Deletes expired challenges and old results, at most p_limit; several nodes may call it at once. ARRAY() is evaluated
 -- once: a locking subquery that the plan evaluates again for every row would delete more.
-CREATE OR REPLACE FUNCTION forget_intents(p_practice bigint, p_now timestamptz, p_most integer) RETURNS integer
+CREATE OR REPLACE FUNCTION delete_expired_intents(p_practice bigint, p_now timestamptz, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     done integer;
@@ -97,7 +97,7 @@ BEGIN
     DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = ANY (ARRAY(
         SELECT o.intent_id FROM intent o
         WHERE o.practice_id = p_practice AND o.keep_until <= p_now AND o.state <> 'executing'
-        ORDER BY o.keep_until LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY o.keep_until LIMIT p_limit FOR UPDATE SKIP LOCKED
     ));
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;

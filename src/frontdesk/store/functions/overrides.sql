@@ -19,12 +19,12 @@ BEGIN
             SELECT a.lane, greatest(a.starts_at, p_from) AS since, a.busy_until AS until FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = p_provider
               AND (a.lane <= p_capacity OR a.lane >= first_override_lane())
-              AND a.status <> 'cancelled' AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to
+              AND a.status <> 'cancelled' AND a.starts_at >= p_from - max_appointment_length() AND a.starts_at < p_to
               AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
             UNION ALL
             SELECT h.lane, greatest(h.starts_at, p_from), h.busy_until FROM slot_hold h
             WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.lane <= p_capacity
-              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - longest_appointment() AND h.starts_at < p_to
+              AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - max_appointment_length() AND h.starts_at < p_to
               AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
         )
         -- The number only grows where one begins.
@@ -46,7 +46,7 @@ BEGIN
     WHILE EXISTS (
         SELECT FROM appointment a
         WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.lane = v_lane
-          AND a.status <> 'cancelled' AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to
+          AND a.status <> 'cancelled' AND a.starts_at >= p_from - max_appointment_length() AND a.starts_at < p_to
           AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
     ) LOOP
         v_lane := v_lane + 1;

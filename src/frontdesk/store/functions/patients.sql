@@ -42,9 +42,9 @@ END $$;
 
 -- Patients by what is known of them: how the first and the last name begin (one pair per reading of the typed text,
 -- either may be empty), the last digits of the phone number, the date of birth. Null: not known. A reading with a last
--- name is looked up by it. At most p_most rows are sorted or returned.
+-- name is looked up by it. At most p_limit rows are sorted or returned.
 CREATE OR REPLACE FUNCTION search_patients(
-    p_practice bigint, p_firsts text[], p_lasts text[], p_tail text, p_dob date, p_most integer
+    p_practice bigint, p_firsts text[], p_lasts text[], p_tail text, p_dob date, p_limit integer
 )
 RETURNS SETOF patient
 LANGUAGE plpgsql AS $$
@@ -59,13 +59,13 @@ BEGIN
              WHERE w.l <> '' AND p.practice_id = p_practice
                AND p.last_key COLLATE "C" >= w.l AND p.last_key COLLATE "C" < w.l || v_past
                AND left(p.name_key, length(w.f)) = w.f
-             LIMIT p_most)
+             LIMIT p_limit)
             UNION ALL
             (SELECT * FROM patient p
              WHERE w.l = '' AND p.practice_id = p_practice
                AND p.name_key COLLATE "C" >= w.f AND p.name_key COLLATE "C" < w.f || v_past
-             LIMIT p_most)
-        ) p LIMIT p_most;
+             LIMIT p_limit)
+        ) p LIMIT p_limit;
     ELSIF p_dob IS NOT NULL THEN
         RETURN QUERY
         SELECT * FROM patient p
@@ -75,7 +75,7 @@ BEGIN
               SELECT FROM unnest(p_firsts, p_lasts) AS w (f, l)
               WHERE left(p.name_key, length(w.f)) = w.f AND left(p.last_key, length(w.l)) = w.l
           ))
-        LIMIT p_most;
+        LIMIT p_limit;
     ELSE
         RETURN QUERY
         SELECT * FROM patient p
@@ -85,7 +85,7 @@ BEGIN
               SELECT FROM unnest(p_firsts, p_lasts) AS w (f, l)
               WHERE left(p.name_key, length(w.f)) = w.f AND left(p.last_key, length(w.l)) = w.l
           ))
-        LIMIT p_most;
+        LIMIT p_limit;
     END IF;
 END $$;
 

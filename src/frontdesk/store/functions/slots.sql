@@ -2,7 +2,7 @@
 
 -- How long an appointment or a hold may take, by constraints of their tables: what overlaps a time starts at most so long before
 -- it. Python has the same number in frontdesk.domain.availability.
-CREATE OR REPLACE FUNCTION longest_appointment() RETURNS interval LANGUAGE sql IMMUTABLE AS $$ SELECT interval '2 days' $$;
+CREATE OR REPLACE FUNCTION max_appointment_length() RETURNS interval LANGUAGE sql IMMUTABLE AS $$ SELECT interval '2 days' $$;
 
 -- What takes the time of the given providers, each within its own minutes [p_from, p_to), the number of changes of their
 -- calendars with the mark of the last one, and the version of the directory that it was read under. A caller that knows all
@@ -21,7 +21,7 @@ RETURNS TABLE (
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    longest_minutes CONSTANT integer := extract(epoch FROM longest_appointment()) / 60;
+    max_minutes CONSTANT integer := extract(epoch FROM max_appointment_length()) / 60;
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     RETURN QUERY
@@ -38,8 +38,8 @@ BEGIN
         FROM generate_subscripts(c.recent, 1) n WHERE c.recent[n][1] >= wanted.known
     ) changed
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN changed.on_record THEN greatest(coalesce(changed.since, wanted.t), wanted.f - longest_minutes)
-                    ELSE wanted.f - longest_minutes END AS since,
+        SELECT CASE WHEN changed.on_record THEN greatest(coalesce(changed.since, wanted.t), wanted.f - max_minutes)
+                    ELSE wanted.f - max_minutes END AS since,
                CASE WHEN changed.on_record THEN least(coalesce(changed.until, wanted.t), wanted.t)
                     ELSE wanted.t END AS until
     ) part
@@ -67,7 +67,7 @@ BEGIN
         ) AS holds
         FROM slot_hold h
         WHERE h.practice_id = p_practice AND h.provider_id = wanted.id AND h.live AND h.held_until > p_now
-          AND h.starts_at >= window_of.f - longest_appointment() AND h.starts_at < window_of.t
+          AND h.starts_at >= window_of.f - max_appointment_length() AND h.starts_at < window_of.t
           AND h.busy_until > window_of.f
     ) held
     WHERE p.practice_id = p_practice;
@@ -104,13 +104,13 @@ BEGIN
             SELECT a.starts_at, a.busy_until, a.lane
             FROM appointment a
             WHERE a.practice_id = p_practice AND a.provider_id = p_provider AND a.status <> 'cancelled'
-              AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to + longest_appointment()
+              AND a.starts_at >= p_from - max_appointment_length() AND a.starts_at < p_to + max_appointment_length()
               AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except
             UNION ALL
             SELECT h.starts_at, h.busy_until, h.lane
             FROM slot_hold h
             WHERE h.practice_id = p_practice AND h.provider_id = p_provider AND h.live AND h.held_until > p_now
-              AND h.starts_at >= p_from - longest_appointment() AND h.starts_at < p_to + longest_appointment()
+              AND h.starts_at >= p_from - max_appointment_length() AND h.starts_at < p_to + max_appointment_length()
               AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except
             ORDER BY starts_at
         ) o
@@ -126,7 +126,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     PERFORM FROM appointment a
     WHERE a.practice_id = p_practice AND a.patient_id = p_patient AND a.status <> 'cancelled'
-      AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to AND a.ends_at > p_from
+      AND a.starts_at >= p_from - max_appointment_length() AND a.starts_at < p_to AND a.ends_at > p_from
       AND a.appointment_id IS DISTINCT FROM p_moved;
     RETURN FOUND;
 END $$;

@@ -31,8 +31,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Deletes old counts of one practice, at most p_most; several nodes may call it at once.
-CREATE OR REPLACE FUNCTION forget_requests(p_practice bigint, p_fine timestamptz, p_coarse timestamptz, p_most integer)
+-- Deletes old counts of one practice, at most p_limit; several nodes may call it at once.
+CREATE OR REPLACE FUNCTION delete_old_request_counts(p_practice bigint, p_fine timestamptz, p_coarse timestamptz, p_limit integer)
 RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -45,7 +45,7 @@ BEGIN
         SELECT o.minutes, o.began_at, o.client_id, o.operation, o.door, o.status, o.code FROM request_count o
         WHERE o.practice_id = p_practice
           AND (o.minutes = 5 AND o.began_at < p_fine OR o.minutes = 60 AND o.began_at < p_coarse)
-        ORDER BY o.minutes, o.began_at LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY o.minutes, o.began_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     );
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;

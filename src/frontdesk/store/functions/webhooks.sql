@@ -1,9 +1,9 @@
 -- Webhooks: hands events to endpoints, leases deliveries, and deletes old ones.
 -- Functions that look at waiting events use indexes only: without statistics the planner would read and sort them all.
 
--- Hands up to p_most new events to the endpoints that subscribe to them. Events of one subject have ids in commit
+-- Hands up to p_limit new events to the endpoints that subscribe to them. Events of one subject have ids in commit
 -- order, because a write locks its subject first: a reader that sees the later one sees the earlier one, too.
-CREATE OR REPLACE FUNCTION relay_events(p_practice bigint, p_now timestamptz, p_most integer) RETURNS void
+CREATE OR REPLACE FUNCTION relay_events(p_practice bigint, p_now timestamptz, p_limit integer) RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     SELECT array_agg(n.event_id) INTO v_fresh FROM (
         SELECT o.event_id FROM outbox o
-        WHERE o.practice_id = p_practice AND NOT o.relayed AND o.event_id > v_after ORDER BY o.event_id LIMIT p_most
+        WHERE o.practice_id = p_practice AND NOT o.relayed AND o.event_id > v_after ORDER BY o.event_id LIMIT p_limit
     ) n;
     IF v_fresh IS NOT NULL THEN
         FOR d IN
@@ -68,7 +68,7 @@ END $$;
 -- comes first, so that an event that is always refused does not delay the others. p_attempts is how often they may have
 -- failed; null: as often as they did.
 CREATE OR REPLACE FUNCTION next_webhook_deliveries(
-    p_practice bigint, p_endpoint text, p_now timestamptz, p_most integer, p_attempts integer
+    p_practice bigint, p_endpoint text, p_now timestamptz, p_limit integer, p_attempts integer
 )
 RETURNS bigint[]
 LANGUAGE plpgsql
@@ -83,7 +83,7 @@ BEGIN
         WHERE d.practice_id = p_practice AND d.endpoint_id = p_endpoint AND d.state = 'pending'
         ORDER BY d.attempts DESC LIMIT 1
     ), -1) LOOP
-        EXIT WHEN cardinality(v_ids) >= p_most;
+        EXIT WHEN cardinality(v_ids) >= p_limit;
         v_ids := v_ids || ARRAY(
             SELECT d.event_id FROM webhook_delivery d
             WHERE d.practice_id = p_practice AND d.endpoint_id = p_endpoint AND d.state = 'pending'
@@ -94,7 +94,7 @@ BEGIN
                     AND b.state = 'pending'
                   ORDER BY b.event_id LIMIT 1
               )
-            ORDER BY d.due_at, d.event_id LIMIT p_most - cardinality(v_ids)
+            ORDER BY d.due_at, d.event_id LIMIT p_limit - cardinality(v_ids)
         );
     END LOOP;
     RETURN v_ids;
@@ -104,12 +104,12 @@ END $$;
 CREATE OR REPLACE FUNCTION webhooks_lock(p_practice bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT hashtextextended('webhooks', p_practice) $$;
 
--- Leases deliveries that are due, for p_lease: at most p_most, at most p_each to one endpoint at a time, one to an
+-- Leases deliveries that are due, for p_lease: at most p_limit, at most p_each to one endpoint at a time, one to an
 -- endpoint that fails, and of each subject only the oldest that is pending. The lock makes nodes take turns; a node that
 -- finds it taken moves on to the next practice. Here and below, p_now is for tests; null: the time
 -- of the database, because the clocks of nodes differ.
 CREATE OR REPLACE FUNCTION lease_webhook_deliveries(
-    p_practice bigint, p_now timestamptz, p_holder text, p_lease interval, p_most integer, p_each integer
+    p_practice bigint, p_now timestamptz, p_holder text, p_lease interval, p_limit integer, p_each integer
 )
 RETURNS TABLE (
     endpoint_id text, url text, secrets bytea[], event_id bigint, type text, subject jsonb, occurred_at timestamptz,
@@ -124,7 +124,7 @@ DECLARE
     v_now  timestamptz := coalesce(p_now, now());
     w      webhook_endpoint;
     v_free integer;
-    v_left integer := p_most;
+    v_left integer := p_limit;
     v_ids  bigint[];
     v_secrets bytea[];
     v_busy boolean := false;
@@ -168,10 +168,10 @@ BEGIN
         WHERE d.practice_id = p_practice AND d.endpoint_id = w.endpoint_id AND d.event_id = ANY (v_ids);
         v_left := v_left - cardinality(v_ids);
     END LOOP;
-    IF v_left = p_most AND NOT v_relayed AND NOT v_busy THEN  -- all endpoints rest or are paused
+    IF v_left = p_limit AND NOT v_relayed AND NOT v_busy THEN  -- all endpoints rest or are paused
         PERFORM relay_events(p_practice, v_now, 500);
     END IF;
-    IF v_left = p_most THEN  -- a crash of the database may lose an idle turn, never a lease
+    IF v_left = p_limit THEN  -- a crash of the database may lose an idle turn, never a lease
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
 END $$;
@@ -246,7 +246,7 @@ BEGIN
 END $$;
 
 -- Deletes deliveries that ended before a moment, and their attempts; returns how many.
-CREATE OR REPLACE FUNCTION forget_webhook_deliveries(p_practice bigint, p_before timestamptz, p_most integer)
+CREATE OR REPLACE FUNCTION delete_old_webhook_deliveries(p_practice bigint, p_before timestamptz, p_limit integer)
 RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -257,7 +257,7 @@ BEGIN
     FOR d IN
         SELECT t.endpoint_id, t.event_id FROM webhook_delivery t
         WHERE t.practice_id = p_practice AND t.state <> 'pending' AND t.due_at < p_before
-        ORDER BY t.due_at LIMIT p_most FOR UPDATE SKIP LOCKED
+        ORDER BY t.due_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     LOOP
         DELETE FROM webhook_attempt a
         WHERE a.practice_id = p_practice AND a.endpoint_id = d.endpoint_id AND a.event_id = d.event_id;
@@ -268,9 +268,9 @@ BEGIN
     RETURN v_done;
 END $$;
 
--- Deletes old events, oldest first, at most p_most; several nodes may call it at once. Events that are still to be
+-- Deletes old events, oldest first, at most p_limit; several nodes may call it at once. Events that are still to be
 -- handed to an endpoint, or that a delivery refers to, are kept.
-CREATE OR REPLACE FUNCTION forget_events(p_practice bigint, p_before timestamptz, p_most integer) RETURNS integer
+CREATE OR REPLACE FUNCTION delete_old_events(p_practice bigint, p_before timestamptz, p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     v_after bigint;
@@ -289,7 +289,7 @@ BEGIN
           AND NOT EXISTS (
               SELECT FROM webhook_delivery d WHERE d.practice_id = p_practice AND d.event_id = o.event_id
           )
-        ORDER BY o.event_id LIMIT p_most
+        ORDER BY o.event_id LIMIT p_limit
     ));
     GET DIAGNOSTICS v_done = ROW_COUNT;
     RETURN v_done;

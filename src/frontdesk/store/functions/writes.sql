@@ -24,11 +24,11 @@ BEGIN
     -- First: a hold that is booked in between is then found twice, not missed.
     SELECT array_agg(h.lane) INTO v_held FROM slot_hold h
     WHERE h.practice_id = p_practice AND h.provider_id = p_provider
-      AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - longest_appointment() AND h.starts_at < p_to
+      AND h.live AND h.held_until > p_now AND h.starts_at >= p_from - max_appointment_length() AND h.starts_at < p_to
       AND h.busy_until > p_from AND h.hold_id IS DISTINCT FROM p_except;
     SELECT array_agg(a.lane) INTO v_taken FROM appointment a
     WHERE a.practice_id = p_practice AND a.provider_id = p_provider
-      AND a.status <> 'cancelled' AND a.starts_at >= p_from - longest_appointment() AND a.starts_at < p_to
+      AND a.status <> 'cancelled' AND a.starts_at >= p_from - max_appointment_length() AND a.starts_at < p_to
       AND a.busy_until > p_from AND a.appointment_id IS DISTINCT FROM p_except;
     v_taken := coalesce(v_taken || v_held, '{}');
     IF first_override_lane() <= ANY (v_taken)

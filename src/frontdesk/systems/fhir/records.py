@@ -186,7 +186,7 @@ class Records:
         assert row is not None
         return orjson.loads(row["result"]) if row["done"] else None
 
-    async def leave(
+    async def defer(
         self,
         write: PendingWrite,
         now: datetime,
@@ -196,13 +196,13 @@ class Records:
         wrong: bool = False,
     ) -> None:
         """Leaves the write for a retry. With subjects its unknown outcome is audited; `wrong`: it has to be undone."""
-        sql = "SELECT leave_upstream_write($1, $2, $3, $4, $5, $6, $7)"
+        sql = "SELECT defer_upstream_write($1, $2, $3, $4, $5, $6, $7)"
         noted = None if subjects is None else list(subjects)
         await self._database.write(sql, self.practice_id, write.id, write.holder, now, due, noted, wrong)
 
-    async def take(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
+    async def lease_writes(self, now: datetime, lease: timedelta) -> list[PendingWrite]:
         """Leases writes that no node holds."""
-        sql = "SELECT * FROM take_upstream_writes($1, $2, $3, $4, $5)"
+        sql = "SELECT * FROM lease_upstream_writes($1, $2, $3, $4, $5)"
         rows = await self._database.fetch(sql, self.practice_id, now, token_hex(8), now + lease, _BATCH_SIZE)
         return [
             from_row(
@@ -216,9 +216,9 @@ class Records:
         sql = "SELECT postpone_upstream_writes($1, $2, $3)"
         await self._database.write(sql, self.practice_id, holder, due)
 
-    async def hurry(self, now: datetime) -> None:
+    async def retry_now(self, now: datetime) -> None:
         """Makes all writes due that nobody holds."""
-        await self._database.write("SELECT hurry_upstream_writes($1, $2)", self.practice_id, now)
+        await self._database.write("SELECT retry_upstream_writes_now($1, $2)", self.practice_id, now)
 
     async def note_fault(self, request: str, reason: str | None, now: datetime) -> None:
         """Stores what an operator has to correct, None once the request works."""

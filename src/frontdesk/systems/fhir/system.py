@@ -61,7 +61,7 @@ from frontdesk.systems.port import (
 )
 
 LEASE_MARGIN = timedelta(seconds=30)
-FIRST_LOOK = timedelta(seconds=2)  # when the reconciler begins to settle what is left
+FIRST_CHECK = timedelta(seconds=2)  # when the reconciler begins to settle what is left
 _TURNS, _TURN_SECONDS = 20, 0.1  # how long a write waits for another of the same subject
 
 
@@ -216,13 +216,13 @@ class FhirSystem:
     async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)
         records, practice_id = self._upstream.records, self._upstream.records.practice_id
-        due = record.now + FIRST_LOOK
+        due = record.now + FIRST_CHECK
         try:
             ending = await writer.execute(record.now)
         except OutcomeOpen as outcome:
             self._on_open(practice_id)
             try:
-                await records.leave(write, record.now, due, writer.subjects, wrong=outcome.wrong)
+                await records.defer(write, record.now, due, writer.subjects, wrong=outcome.wrong)
             except DatabaseUnavailable as error:
                 raise OutcomeUnknown from error
             return Outcome("incomplete")

@@ -37,7 +37,7 @@ from frontdesk.systems.port import Misconfigured, OpenSlots, SlotQuery, SystemUn
 PATIENT = PatientDetails("Frontdesk", "Check", date(1900, 1, 1), "+1 555 010 0100", None)
 _LOCAL_ID = "check"
 _LAST_DAYS = 7  # of the booking horizon
-_MOST = 2000
+_MAX_SLOTS = 2000
 _GAP_MINUTES = 60  # between the two times, for buffers
 
 
@@ -181,7 +181,7 @@ async def _last_times(trial: _Trial) -> list[SlotRef]:
                 first = (horizon - timedelta(days=days)).date()
                 query = SlotQuery(visit_type.id, procedure.id, None, None, max(first, now.date()), horizon.date())
                 finder = SlotFinder(trial.upstream, trial.practice, trial.upstream.deadline())
-                found = await finder.find(query, now, _MOST, None)
+                found = await finder.find(query, now, _MAX_SLOTS, None)
                 if found.by_provider:
                     return _apart(found.by_provider, visit_type, procedure)
     return []

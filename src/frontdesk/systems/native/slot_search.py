@@ -12,7 +12,7 @@ from frontdesk.systems.native.opening_times import Offers, ProviderOffers
 from frontdesk.systems.offers import by_place
 from frontdesk.systems.port import OpenSlots, SlotPosition, SlotQuery
 
-_FIRST_LOOK_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
+_FIRST_WINDOW_DAYS = 7  # an open-ended search looks this far ahead, and then at all the rest
 
 
 class SlotSearch:
@@ -44,7 +44,7 @@ class SlotSearch:
         An empty window is read, too, because the cached directory may be out of date."""
         begin = min((begin for begin, _ in self._reaches.values()), default=0)
         end = max((end for _, end in self._reaches.values()), default=0)
-        step = max(begin + _FIRST_LOOK_DAYS * DAY_MINUTES, known_until)
+        step = max(begin + _FIRST_WINDOW_DAYS * DAY_MINUTES, known_until)
         if self._at_once or step >= end:
             yield begin, end
         else:
@@ -58,7 +58,9 @@ class SlotSearch:
             return 0
         return max(self.procedure.duration_minutes + self.procedure.buffer_after_minutes, DAY_MINUTES)
 
-    def look(self, begin: int, end: int, open_starts: Callable[[ProviderOffers, int, int], Sequence[int]]) -> bool:
+    def add_starts(
+        self, begin: int, end: int, open_starts: Callable[[ProviderOffers, int, int], Sequence[int]]
+    ) -> bool:
         """Adds starts in begin <= t < end, a window after all earlier ones; True once enough were found. `open_starts`
         returns a provider's starts between two times as `OpenWeeks` has them, at least as many as are wanted if there
         are."""

@@ -64,7 +64,7 @@ class NativeSlots:
             version = stored.version
             for begin, end in search.windows(reader.cached_until - search.margin):
                 version = await reader.read(begin, end + search.margin, search.horizon) or version
-                if version != stored.version or search.look(begin, end, open_starts):
+                if version != stored.version or search.add_starts(begin, end, open_starts):
                     break
             if version == stored.version:
                 found = FoundSlots(query.visit_type_id, search.procedure, search.found())

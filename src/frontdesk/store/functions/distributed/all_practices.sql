@@ -84,7 +84,7 @@ BEGIN
     LEFT JOIN practice p ON p.practice_id = wanted.id LEFT JOIN counted ON counted.practice_id = wanted.id;
 END $$;
 
-CREATE OR REPLACE FUNCTION look_for_webhooks(p_after bigint, p_look integer, p_now timestamptz)
+CREATE OR REPLACE FUNCTION practices_with_webhooks(p_after bigint, p_look integer, p_now timestamptz)
 RETURNS TABLE (practice_id bigint, due boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = frontdesk, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -111,8 +111,8 @@ BEGIN
     RETURN QUERY SELECT u.id, coalesce(u.id = ANY (v_due), false) FROM unnest(v_ids) WITH ORDINALITY AS u (id, i) ORDER BY u.i;
 END $$;
 
--- Counts everything: p_most bounds what a loop over practices would cost.
-CREATE OR REPLACE FUNCTION measure_queues(p_most integer)
+-- Counts everything: p_limit bounds what a loop over practices would cost.
+CREATE OR REPLACE FUNCTION measure_queues(p_limit integer)
 RETURNS TABLE (metric text, state text, value double precision)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = frontdesk, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -188,7 +188,7 @@ DECLARE
 BEGIN
     FOREACH v_function IN ARRAY ARRAY[
         'frontdesk.practices_with(text, timestamptz)', 'frontdesk.current_versions_of(bigint[])',
-        'frontdesk.look_for_webhooks(bigint, integer, timestamptz)', 'frontdesk.measure_queues(integer)'
+        'frontdesk.practices_with_webhooks(bigint, integer, timestamptz)', 'frontdesk.measure_queues(integer)'
     ]::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s OWNER TO frontdesk_overview', v_function);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', v_function);

@@ -177,7 +177,7 @@ class Reader:
                 [((each.starts_at, each.id), each) for each in unmoved]
                 + [
                     ((moved[each.id], each.id), each)
-                    for each in await self._fitting(await self._by_id(moved), wanted)
+                    for each in await self._filtered(await self._by_id(moved), wanted)
                     if each.id in moved and (place is None or (moved[each.id], each.id) > place)
                 ],
                 key=itemgetter(0),
@@ -210,7 +210,7 @@ class Reader:
             latest = starts[-1] if starts else latest
             found += [
                 each
-                for each in await self._fitting(await self._appointments(page, {}), wanted)
+                for each in await self._filtered(await self._appointments(page, {}), wanted)
                 if each.id not in moved and (after is None or (each.starts_at, each.id) > after)
             ]
             found.sort(key=lambda each: (each.starts_at, each.id))
@@ -261,7 +261,7 @@ class Reader:
             found.append(appointment)
         return found
 
-    async def _fitting(self, appointments: list[Appointment], wanted: AppointmentFilter) -> list[Appointment]:
+    async def _filtered(self, appointments: list[Appointment], wanted: AppointmentFilter) -> list[Appointment]:
         found = [each for each in appointments if self._fits(each, wanted)]
         if wanted.known_to is None or not found:
             return found

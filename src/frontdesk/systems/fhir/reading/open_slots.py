@@ -28,7 +28,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.offers import by_place, offered_pairs
 from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
 
-_FIRST_LOOK_DAYS = 7  # first window of an open-ended search; the next ones double
+_FIRST_WINDOW_DAYS = 7  # first window of an open-ended search; the next ones double
 _MAX_SLOT_LENGTH = timedelta(days=1)
 _MAX_ABSENCE_LENGTH = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
 
@@ -92,7 +92,7 @@ class SlotFinder:
         pairs = offered_pairs(directory, visit_type, procedure, query)
         places = await self._places({(provider.id, place.id) for provider, place in pairs}, visit_type, procedure)
         first = minute_of(now)
-        finds = await self._finds(places, visit_type, procedure, first, first + _FIRST_LOOK_DAYS * DAY_MINUTES)
+        finds = await self._finds(places, visit_type, procedure, first, first + _FIRST_WINDOW_DAYS * DAY_MINUTES)
         pages = await self._upstream.client.query_all(self._deadline, [find for _, find in finds])
         return {each.ends - each.starts for page in pages for each in proposals(page)}
 
@@ -276,7 +276,7 @@ class SlotFinder:
         first, end = min(start for start, _ in spans), max(last for _, last in spans)
         if after is not None:
             first = max(first, after[0])
-        step = end - first if query.last is not None else _FIRST_LOOK_DAYS * DAY_MINUTES
+        step = end - first if query.last is not None else _FIRST_WINDOW_DAYS * DAY_MINUTES
         while first < end:
             yield first, min(first + step, end)
             first, step = first + step, step * 2

@@ -95,8 +95,8 @@ class Reconciler:
         async with self._places:  # bounds use of the database, not of the practices' servers
             if practice_id in self._recovered:
                 self._recovered.discard(practice_id)
-                await records.hurry(self._clock())
-            taken = await records.take(self._clock(), _LEASE)
+                await records.retry_now(self._clock())
+            taken = await records.lease_writes(self._clock(), _LEASE)
         found = None
         for write in taken:
             began = self._clock()
@@ -106,17 +106,17 @@ class Reconciler:
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
             except OutcomeOpen:
-                await records.leave(write, self._clock(), began + _pause(write))
+                await records.defer(write, self._clock(), began + _pause(write))
             except (DatabaseUnavailable, OutcomeUnknown):
                 raise
             except SystemUnavailable:
                 due = began + _pause(write)
-                await records.leave(write, self._clock(), due)
+                await records.defer(write, self._clock(), due)
                 await records.postpone(write.holder, due)
                 break
             except Exception:  # must not keep the others from being settled
                 _log.exception("a write to a scheduling system could not be settled")
-                await records.leave(write, self._clock(), began + _LEASE)
+                await records.defer(write, self._clock(), began + _LEASE)
                 self._waiting.discard(practice_id)
         return await records.waiting()
 

@@ -53,7 +53,7 @@ class Releases:
         if "watch" in entry:
             return await self._undo_late(entry)
         if "occupied" in entry:
-            return await self._give_back()
+            return await self._free_made_slots()
         resource = await self._client.read(self._deadline, entry["slot"])
         if resource is None:
             return True
@@ -65,16 +65,16 @@ class Releases:
             return True  # already free, or claimed by another write
         if not entry["ours"] and await self._is_used(entry["slot"]):
             return True
-        await self._client.update(self._deadline, _void(resource) if is_made else _freed(resource))
+        await self._client.update(self._deadline, _as_entered_in_error(resource) if is_made else _as_free(resource))
         return True
 
-    async def _give_back(self) -> bool:
+    async def _free_made_slots(self) -> bool:
         """Voids the slots that this write made."""
         found = await self._client.search(self._deadline, "Slot", [("identifier", f"{CLAIMS}|{self._write.id}")])
         made = [each for each in found if self._write.id in claims(each)]  # a server may ignore the search parameter
         for each in made:
             if each.get("status") not in _NOT_TAKEN:
-                await self._client.update(self._deadline, _void(each))
+                await self._client.update(self._deadline, _as_entered_in_error(each))
         return bool(made)
 
     async def _undo_late(self, entry: Mapping[str, Any]) -> bool:
@@ -122,10 +122,10 @@ async def cancel(client: FhirClient, deadline: Deadline, reference: str) -> Reso
         return now
 
 
-def _freed(slot: Resource) -> Resource:
+def _as_free(slot: Resource) -> Resource:
     return without_empty({**slot, "status": "free", "identifier": without_identifiers(slot, CLAIMS)})
 
 
-def _void(slot: Resource) -> Resource:
+def _as_entered_in_error(slot: Resource) -> Resource:
     """A slot that was made for one appointment is of no use without it; a free one would open time for booking."""
     return without_empty({**slot, "status": "entered-in-error", "identifier": without_identifiers(slot, CLAIMS)})

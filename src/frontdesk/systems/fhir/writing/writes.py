@@ -104,7 +104,7 @@ class Writer:
         """Finds out how an abandoned write ended; None if that cannot be said yet. `final`: no request can arrive any
         more. Raises SystemUnavailable or OutcomeOpen if the server does not tell."""
         found, data = await self._find(), self._write.data
-        if found is None and not final and not await self._is_ruled_out(now):
+        if found is None and not final and not await self._cannot_arrive_late(now):
             return None
         if found is not None and data.get("cancels") and self._practice.status(found) != "cancelled":
             found = await self._operations.cancel_again(found)
@@ -139,7 +139,7 @@ class Writer:
     def _made_slots(self) -> bool:
         return self._write.change == "reschedule" and bool(self._write.data.get("proposed"))
 
-    async def _is_ruled_out(self, now: datetime) -> bool:
+    async def _cannot_arrive_late(self, now: datetime) -> bool:
         """Whether a write that was not found counts as not executed: a record that is created late will be undone, and
         a late change fails once the record has another version."""
         if self._creates is not None:
