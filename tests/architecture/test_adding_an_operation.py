@@ -28,9 +28,11 @@ def tree(tmp_path: Path) -> Path:
     for name in COPIED:
         source, target = ROOT / name, tmp_path / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("node_modules"))
         else:
             shutil.copy(source, target)
+    if (ROOT / ".mypy_cache").exists():  # a check of every module takes a minute
+        shutil.copytree(ROOT / ".mypy_cache", tmp_path / ".mypy_cache")
     return tmp_path
 
 
