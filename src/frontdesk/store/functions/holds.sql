@@ -36,9 +36,9 @@ BEGIN
     SELECT count(*) FILTER (WHERE h.live AND h.held_until > p_now), count(*) INTO v_held, v_this_hour
     FROM slot_hold h
     WHERE h.practice_id = p_practice AND h.client_id = p_actor AND h.held_at > p_now - interval '1 hour';
-    IF v_held >= (c ->> 'mostAtOnce')::integer THEN
+    IF v_held >= (c ->> 'maxHolds')::integer THEN
         RETURN ('conflict', 'too_many_holds', NULL, '{}', NULL, NULL)::change_outcome;
-    ELSIF v_this_hour >= (c ->> 'mostPerHour')::integer THEN
+    ELSIF v_this_hour >= (c ->> 'maxHoldsPerHour')::integer THEN
         RETURN ('conflict', 'too_many_holds_this_hour', NULL, '{}', NULL, NULL)::change_outcome;
     END IF;
     UPDATE slot_hold h SET live = false
