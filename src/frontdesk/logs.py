@@ -11,11 +11,11 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TextIO
+from typing import TextIO
 
 import orjson
 
@@ -116,7 +116,7 @@ class RequestLabels:
         }
         object.__setattr__(self, "fields", fields)
         known = {name: value for name, value in fields.items() if value is not None}
-        object.__setattr__(self, "members", as_json({"level": "info", "message": "request"} | known)[1:-1])
+        object.__setattr__(self, "members", as_json({"level": "info", "message": "request", **known})[1:-1])
 
 
 _shared_labels = lru_cache(maxsize=1024)(RequestLabels)
@@ -141,7 +141,7 @@ def _moment(created: float) -> str:
     return datetime.fromtimestamp(created, tz=UTC).isoformat(timespec="milliseconds")
 
 
-def as_json(line: dict[str, Any]) -> str:
+def as_json(line: Mapping[str, object]) -> str:
     try:
         return orjson.dumps(line, default=str).decode()
     except TypeError:  # half characters and the like: a line that cannot be written would be printed with its values

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 
@@ -25,6 +25,7 @@ from frontdesk.desk.names import Actor
 from frontdesk.domain.ids import PATIENT_ID
 from frontdesk.engine.execute import Systems
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
+from frontdesk.store.rows import Row
 from frontdesk.systems.port import SystemUnavailable
 
 PAGE = 50
@@ -131,9 +132,7 @@ class AuditRecords:
         ]
         return RecordPage(fold_views(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
 
-    async def _overrides(
-        self, context: ActionContext, records: Sequence[Mapping[str, Any]]
-    ) -> dict[int, AppliedOverride]:
+    async def _overrides(self, context: ActionContext, records: Sequence[Row]) -> dict[int, AppliedOverride]:
         """The overrides among the records, by record."""
         overrides = [each for each in records if each["operation"] in OVERRIDES and each["outcome"] == "executed"]
         ids = {subject for each in overrides for subject in each["subject_ids"]}

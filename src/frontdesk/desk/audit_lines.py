@@ -1,12 +1,13 @@
 """The lines of the audit trail as data, in which views of pages that follow each other are folded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.audit.actions import actions
 from frontdesk.desk.applied_overrides import AppliedOverride
 from frontdesk.desk.names import Actor
+from frontdesk.store.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Subject:
 class Line:
     """A record of the trail as the page shows it. Views of pages that follow each other are folded into the newest."""
 
-    record: Mapping[str, Any]
+    record: Row
     actor: Actor
     about: Sequence[Subject | Actor]  # without the one who acts
     override: AppliedOverride | None = None

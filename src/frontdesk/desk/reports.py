@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from asyncpg import Record
@@ -16,7 +15,7 @@ from frontdesk.desk.actors import actors_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.names import Actor
 from frontdesk.domain.availability import OpenTimes
-from frontdesk.domain.directory import Directory
+from frontdesk.domain.directory import Directory, Provider, VisitType
 from frontdesk.domain.errors import FieldError, invalid
 from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Systems
@@ -221,6 +220,6 @@ def _failed_calls(
     return [FailedCalls(*key, requests) for key, requests in calls.most_common()], by_day
 
 
-def _named(tallies: Mapping[int, Tally], records: Mapping[int, Any]) -> list[tuple[str, Tally]]:
+def _named(tallies: Mapping[int, Tally], records: Mapping[int, Provider | VisitType]) -> list[tuple[str, Tally]]:
     """A record that was added a moment ago may not be in this directory yet."""
     return [(records[number].name if number in records else str(number), tally) for number, tally in tallies.items()]

@@ -5,7 +5,7 @@ Answers are built as dictionaries because serializing models is many times slowe
 
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -174,7 +174,7 @@ def visit_ids(visit: Visit) -> dict[str, object]:
     }
 
 
-def visit_names(visit: Visit, directory: Directory) -> dict[str, Any]:
+def visit_names(visit: Visit, directory: Directory) -> dict[str, str]:
     """The names that the ids stand for, and the time zone."""
     visit_type = directory.visit_types[visit.visit_type_id]
     procedure = visit_type.procedure(visit.procedure_id)
@@ -194,7 +194,7 @@ def visit_times(visit: Visit, directory: Directory) -> dict[str, object]:
     return {"start": start, "end": end}
 
 
-def visit_read_back(visit: Visit, directory: Directory) -> dict[str, Any]:
+def visit_read_back(visit: Visit, directory: Directory) -> dict[str, object]:
     """What is read to the patient before a write."""
     names = visit_names(visit, directory)
     return {**visit_times(visit, directory), **names, "weekday": weekday(_minutes(visit)[0], names["timeZone"])}

@@ -38,7 +38,7 @@ async def propose_status(
         "status": appointment.status,
         **visit_read_back(appointment, await context.system.directory()),
     }
-    if status in RECORDABLE and not has_come(appointment, read_back["timeZone"], context.now, status):
+    if status in RECORDABLE and not has_come(appointment, str(read_back["timeZone"]), context.now, status):
         raise Problem("conflict", "The appointment has not begun yet.")
     if reason is not None:
         read_back["reason"] = reason

@@ -1,4 +1,4 @@
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,12 +21,12 @@ class Imported(Record):
     imported_at: UtcTime
 
 
-async def run(context: Context, _given: Input) -> dict[str, Any]:
+async def run(context: Context, _given: Input) -> dict[str, object]:
     """Describes the practice that this token belongs to: name, time zone, phone, and the operations that its scheduling
     system supports. Call it to speak in the practice's name, or when an operation answers capability_not_supported.
     There is exactly one practice per token; it is never chosen by the caller."""
     practice = (await context.system.directory()).practice
-    body = {
+    body: dict[str, object] = {
         "id": practice.slug,
         "name": practice.name,
         "timeZone": practice.time_zone,

@@ -8,10 +8,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from frontdesk.access.limits.addresses import is_address
@@ -32,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 def serve_http(
     bound: socket.socket,
-    app: Any,
+    app: ASGIApp,
     settings: Settings,
     max_connections: int,
     certificate: TlsCertificate | None,

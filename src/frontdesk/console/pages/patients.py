@@ -1,7 +1,5 @@
 """Patients: search, show, add, edit. Searches are POSTs, so that no URL holds a name."""
 
-from typing import Any
-
 from starlette.responses import Response
 
 from frontdesk.console.forms import Form, labelled_errors
@@ -138,15 +136,14 @@ async def _update(request: ConsoleRequest) -> Response:
     now = {name: before.get(name, "") for name in FIELDS}
     given = {name: request.form.get(name) for name in FIELDS}
     shown = {name: request.form.get(f"shown-{name}") for name in FIELDS}  # when the form was opened
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value != shown[name]}
+    changed = {name: value for name, value in given.items() if value != shown[name]}
     if any(shown[name] != now[name] for name in changed):
         return _form_page(request, {**now, **changed}, Problem("conflict", _CHANGED), patient_id, now)
-    if changed.get("email") == "":
-        changed["email"] = None  # removes it
     if not changed:
         return request.redirect(f"/patients/{patient_id}", notice="nothing_changed")
+    removed = {"email": None} if changed.get("email") == "" else {}
     try:
-        await request.run("update_patient", {"patientId": patient_id, **changed})
+        await request.run("update_patient", {"patientId": patient_id, **changed, **removed})
     except Problem as problem:
         if problem.code not in ("validation", "conflict"):
             raise

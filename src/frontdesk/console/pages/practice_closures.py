@@ -17,6 +17,7 @@ from frontdesk.console.practice_forms.documents import copied, require_own_calen
 from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited
 from frontdesk.desk.practice_files import OpenedPractice
+from frontdesk.domain.directory import Closure
 from frontdesk.texts import N_
 
 _LIST, _HOLIDAYS = "/practice/closures", "/practice/closures/holidays"
@@ -148,7 +149,7 @@ def _holiday_values(opened: OpenedPractice, form: Form) -> dict[str, object]:
     }
 
 
-def _is_closed(closures: Iterable[Any], day: date) -> bool:
+def _is_closed(closures: Iterable[Closure], day: date) -> bool:
     return any(row.first <= day <= row.last for row in closures)
 
 

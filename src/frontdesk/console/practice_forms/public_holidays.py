@@ -3,9 +3,12 @@
 import unicodedata
 from datetime import date
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from frontdesk.console.language import SOURCE
+
+if TYPE_CHECKING:
+    from holidays import HolidayBase
 
 Choices = list[tuple[str, str]]  # code and name
 
@@ -54,7 +57,7 @@ def public_holidays(country: str, region: str, year: int, language: str) -> list
 
 
 @cache
-def _kind(country: str) -> Any:
+def _kind(country: str) -> "type[HolidayBase]":
     from holidays import country_holidays
 
     return type(country_holidays(country))

@@ -20,10 +20,11 @@ from frontdesk.console.practice_forms.editor import Act, Editor
 from frontdesk.console.practice_forms.fields import Edited, Field, as_typed, put
 from frontdesk.console.practice_forms.records import fields_for
 from frontdesk.desk.practice_files import OpenedPractice
-from frontdesk.domain.directory import Directory
+from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.texts import N_
 
-Document = dict[str, Any]
+Document = dict[str, Any]  # JSON of a practice file
+Entry = Location | Provider | VisitType | Procedure
 _ADDING = {
     "location": N_("Add a location"),
     "procedure": N_("Add a procedure"),
@@ -32,7 +33,7 @@ _ADDING = {
 }
 
 
-def act_on_record(form: Form, noun: str, known: Mapping[int, Any], taken: Iterable[int]) -> Act:
+def act_on_record(form: Form, noun: str, known: Mapping[int, Entry], taken: Iterable[int]) -> Act:
     """Adds, removes or changes a record. A new one gets an id that is not taken."""
     operation, record_id = noun.replace(" ", "_"), known_id(form, known, noun)
     if record_id is None:
@@ -48,7 +49,7 @@ class RecordKind:
     noun: str
     fields: Sequence[Field]
     blank: Callable[[Directory], object]
-    records: Callable[[Directory, Form], Mapping[int, object]]
+    records: Callable[[Directory, Form], Mapping[int, Entry]]
     taken: Callable[[Directory], Iterable[int]]  # ids that a new record cannot have
     parent: Callable[[Document, Form], tuple[Document, str]]  # and the path to the list in it
     section: str

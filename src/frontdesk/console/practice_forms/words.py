@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from frontdesk.console.language import format_number, ngettext, weekdays
 from frontdesk.console.language import gettext as _
@@ -23,6 +23,7 @@ _CONSENT = {
     "reschedule_appointment": N_("Consent to reschedule appointment"),
 }
 _ADDRESS = ("line1", "line2", "city", "state", "postalCode", "country")
+T = TypeVar("T", Location, Provider, VisitType, Procedure)
 Facts = dict["str | DayAt", str | tuple[str, ...]]  # by label; of a tuple only the differences are shown
 
 
@@ -73,9 +74,9 @@ def _procedures(directory: Directory, visit_type_id: int) -> dict[int, Procedure
 
 
 def _records(
-    stored: Mapping[int, Any],
-    given: Mapping[int, Any],
-    facts: Callable[[Any, Directory], Facts],
+    stored: Mapping[int, T],
+    given: Mapping[int, T],
+    facts: Callable[[T, Directory], Facts],
     before: Directory,
     after: Directory,
 ) -> Iterator[RecordChange]:

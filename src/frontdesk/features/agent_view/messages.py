@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 import orjson
@@ -98,7 +98,7 @@ def _line(text: str, others: Collection[str]) -> Line:
     return Line(text[: len(text) - len(stripped)], "", stripped, same)
 
 
-def _members(document: Any) -> frozenset[str]:
+def _members(document: object) -> frozenset[str]:
     """The lines to compare: without brackets and without the JSON-RPC envelope."""
     if _is_rpc(document):
         document = document.get("params", {}).get("arguments") or document.get("result", {}).get("structuredContent")
@@ -126,7 +126,7 @@ def _is_error(document: object) -> bool:
     return "error" in document or (isinstance(result, dict) and result.get("isError") is True)
 
 
-def _is_rpc(document: object) -> bool:
+def _is_rpc(document: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(document, dict) and "jsonrpc" in document
 
 

@@ -25,7 +25,7 @@ from frontdesk.features.agent_view.messages import panes
 from frontdesk.features.agent_view.scenarios import Scenario, ScenarioStep, scenarios
 from frontdesk.features.agent_view.state import Choice, ScenarioState, Value, load_state
 from frontdesk.operations import BY_NAME, OPERATIONS, Operation
-from frontdesk.operations._schemas import plain_schema
+from frontdesk.operations._schemas import Schema, plain_schema
 from frontdesk.texts import N_
 
 PATH = "/agent"
@@ -258,9 +258,8 @@ def _both(texts: tuple[str, str]) -> tuple[str, str]:
     return _(texts[0]), _(texts[1])
 
 
-def _properties(operation: Operation) -> Mapping[str, Any]:
-    properties: Mapping[str, object] = plain_schema(operation.input).get("properties", {})
-    return properties
+def _properties(operation: Operation) -> Mapping[str, Schema]:
+    return plain_schema(operation.input).get("properties", {})
 
 
 NAVIGATION = {"Agents": (NavItem(PATH, N_("Agent's view"), "agent", "admin"),)}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from secrets import token_hex
-from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
@@ -134,7 +133,7 @@ class FhirSystem:
         record = await self._reader.patient_record(patient_id)
         beside = [] if record is None else await self._finder.practitioners_of(provider.id)
         together = record.reference if record is not None and beside else None
-        queries: list[CombinedQuery[Any]] = [
+        queries: list[CombinedQuery[object]] = [
             await self._finder.opening(slot, visit_type, procedure, now, before, together)
         ]
         if record is not None:

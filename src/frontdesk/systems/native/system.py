@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
+from asyncpg import Record
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.availability import Busy
@@ -133,7 +134,7 @@ class NativeSystem:
         state = SlotState(exists, stored.directory, visit.visit_type, procedure, stored.version)
         return OverrideCheck(state, row["patient_seen"], row["patient_busy"], broken)
 
-    async def _booking_state(self, slot: SlotRef, patient_id: str, now: datetime, except_id: str | None) -> Any:
+    async def _booking_state(self, slot: SlotRef, patient_id: str, now: datetime, except_id: str | None) -> Record:
         starts = instant_at(slot.start)
         [row] = await self._fetch(
             "SELECT * FROM booking_state($1, $2, $3, $4, $5, $6, $7)",
@@ -303,7 +304,7 @@ class NativeSystem:
     async def _stored(self, version: int) -> StoredDirectory:
         return await self._calendar.directories.at(self._practice_id, version)
 
-    async def _fetch(self, sql: str, *args: Any) -> list[Any]:
+    async def _fetch(self, sql: str, *args: object) -> list[Record]:
         return await self._unless_unavailable(self._database.fetch(sql, *args))
 
     async def _unless_unavailable(self, reading: Awaitable[T]) -> T:
