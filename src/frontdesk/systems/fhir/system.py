@@ -19,13 +19,10 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.changes import (
     Book,
-    CallIn,
     Change,
     ChangeStatus,
     CreatePatient,
-    HoldSlot,
     RecordChange,
-    ReleaseHold,
     Reschedule,
     UpdatePatient,
 )
@@ -182,7 +179,7 @@ class FhirSystem:
         return found[0]
 
     async def perform(self, change: Change, record: WriteRecord) -> Outcome:
-        if isinstance(change, HoldSlot | ReleaseHold | CallIn):
+        if not isinstance(change, RecordChange):
             raise Problem("capability_not_supported")
         asked = self._asked(change)
         intent = record.intent
