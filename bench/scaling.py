@@ -99,9 +99,9 @@ class Subject:
     async def session_kibibytes(self) -> int:
         """The memory that the session does not share with others."""
         session = await self._database.fetchval("SELECT pg_backend_pid()")
-        told = re.search(r"^Pss_Anon:\s+(\d+) kB", Path(f"/proc/{session}/smaps_rollup").read_text(), re.MULTILINE)
-        assert told is not None
-        return int(told[1])
+        found = re.search(r"^Pss_Anon:\s+(\d+) kB", Path(f"/proc/{session}/smaps_rollup").read_text(), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
 
 
 async def measure(postgres: EmbeddedPostgres) -> None:

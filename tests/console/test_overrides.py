@@ -149,7 +149,7 @@ async def test_a_walk_in_is_booked_now_and_has_arrived(world: World, agent: http
     [ada] = [each.attributes["value"] for each in found.having("name", "patient")]
     shown = await staff.post("/console/walk-in", data={**given, "patient": ada})
     assert "09:05 has already begun." in said(shown.text)
-    assert "Visits begin every 15 minutes from the start of hours, not at 09:05." in said(shown.text)
+    assert "Visits begin every 15 minutes from the start of the hours, not at 09:05." in said(shown.text)
     assert "Recorded as arrived" in said(shown.text)
     for _ in range(2):
         done = await staff.post("/console/override", data=form_in(shown.text))

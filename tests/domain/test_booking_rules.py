@@ -82,7 +82,7 @@ def test_each_rule_is_named_with_its_own_sentence() -> None:
         "closed": "Downtown is closed on this day (Training).",
         "away": "Dr. Chen is away at this time (Congress).",
         "hours": "This is outside the hours of Dr. Chen at Downtown.",
-        "interval": "Visits begin every 15 minutes from the start of hours, not at 10:10.",
+        "interval": "Visits begin every 15 minutes from the start of the hours, not at 10:10.",
         "full": "Dr. Chen has 1 of 1 places taken at 09:00.",
         "patient": "This visit type is for existing patients, and the practice has not seen this patient yet.",
         "new_patients": "This provider does not accept new patients.",

@@ -213,17 +213,21 @@ async def _broken_links(
 
 def _head_violations(head: Record, last_seen: int, hash_seen: bytes) -> list[ChainViolation]:
     """`last_seen` may be beyond the head that was read before, because sealing continues."""
-    said, last_seal, signed = head["sequence"] or 0, head["last_seal"] or 0, head["last_signed"] or 0
-    if said > last_seen:
-        return [_missing_seals(last_seen + 1, said)]
+    head_sequence, last_seal, signed = head["sequence"] or 0, head["last_seal"] or 0, head["last_signed"] or 0
+    if head_sequence > last_seen:
+        return [_missing_seals(last_seen + 1, head_sequence)]
     if signed > last_seen:
         message = f"The trail ends at sequence {last_seen}, and a head with sequence {signed} was signed."
         return [ChainViolation("signedHeadMismatch", message, signed)]
-    if said != last_seal:
-        message = f"The head of the chain is at sequence {said}, and its last seal at {last_seal}."
-        return [ChainViolation("headMismatch", message, said)]
+    if head_sequence != last_seal:
+        message = f"The head of the chain is at sequence {head_sequence}, and its last seal at {last_seal}."
+        return [ChainViolation("headMismatch", message, head_sequence)]
     if (head["hash"] or b"") != hash_seen:
-        return [ChainViolation("headMismatch", f"The head of the chain differs from its last seal, {said}.", said)]
+        return [
+            ChainViolation(
+                "headMismatch", f"The head of the chain differs from its last seal, {head_sequence}.", head_sequence
+            )
+        ]
     return []
 
 

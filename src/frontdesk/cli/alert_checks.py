@@ -23,10 +23,10 @@ _SERIES = re.compile(r'^(frontdesk_[a-z_]+)(?:\{(?:step|state)="([^"]*)"\})? ([0
 
 
 def audit(measured: "Measured") -> Finding:
-    told = f"{counted(int(measured['audit_unsealed_records', '']), 'record')} not sealed yet"
+    detail = f"{counted(int(measured['audit_unsealed_records', '']), 'record')} not sealed yet"
     if measured["audit_unsealed_seconds", ""] > _MAX_UNSEALED_AGE.total_seconds():
-        return "warning", f"{told}: is a server running? frontdesk audit verify seals them"
-    return "ok", told
+        return "warning", f"{detail}: is a server running? frontdesk audit verify seals them"
+    return "ok", detail
 
 
 def webhooks(measured: "Measured") -> Finding:
@@ -65,8 +65,8 @@ async def sessions(database: "Database") -> Finding:
     from frontdesk.store.sizes import count_sessions
 
     used, limit = await count_sessions(database)
-    told = f"{used} of {limit} used"
-    return ("warning", f"{told}: raise max_connections") if used > _MAX_USED_SHARE * limit else ("ok", told)
+    detail = f"{used} of {limit} used"
+    return ("warning", f"{detail}: raise max_connections") if used > _MAX_USED_SHARE * limit else ("ok", detail)
 
 
 def metrics(settings: "Settings") -> Finding:

@@ -142,8 +142,8 @@ def _disk(settings: "Settings") -> tuple[State, str]:
     if not settings.data_dir.exists():
         return "skipped", "there is no data directory yet"
     free = shutil.disk_usage(settings.data_dir).free
-    told = f"{free / _GIBIBYTE:.1f} GiB free"
-    return ("failed" if free < _MIN_FREE_BYTES else "warning" if free < _GIBIBYTE else "ok"), told
+    detail = f"{free / _GIBIBYTE:.1f} GiB free"
+    return ("failed" if free < _MIN_FREE_BYTES else "warning" if free < _GIBIBYTE else "ok"), detail
 
 
 def _port(settings: "Settings") -> tuple[State, str]:
@@ -155,11 +155,11 @@ def _port(settings: "Settings") -> tuple[State, str]:
     except ServingError as error:
         answer = ask_service(settings, "/readyz")
         with contextlib.suppress(ValueError):
-            said = json.loads("" if answer is None else answer[1][:1000])
-            if isinstance(said, dict) and isinstance(said.get("status"), str):
-                failing = ": ".join(["", ", ".join(said["failing"])]) if said.get("failing") else ""
-                state: State = "ok" if said["status"] == "ready" else "failed"
-                return state, f"frontdesk answers: {said['status'][:100]}{failing}"
+            document = json.loads("" if answer is None else answer[1][:1000])
+            if isinstance(document, dict) and isinstance(document.get("status"), str):
+                failing = ": ".join(["", ", ".join(document["failing"])]) if document.get("failing") else ""
+                state: State = "ok" if document["status"] == "ready" else "failed"
+                return state, f"frontdesk answers: {document['status'][:100]}{failing}"
         return "failed", str(error)
 
 
@@ -198,7 +198,7 @@ async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, Check
         version = connection.get_server_version()
         release = (await connection.fetchval("SHOW server_version")).partition(" ")[0]
         before = datetime.now(UTC)
-        told = await connection.fetchval("SELECT clock_timestamp()")
+        database_time = await connection.fetchval("SELECT clock_timestamp()")
         after = datetime.now(UTC)
         schema = await read_state(connection)
     finally:
@@ -206,7 +206,7 @@ async def _server(settings: "Settings") -> tuple[CheckResult, CheckResult, Check
     server = CheckResult("database", "ok", f"PostgreSQL {release}")
     if version < (15,):
         server = CheckResult("database", "failed", f"PostgreSQL {release}; 15 or newer is needed")
-    drift = max(before - told, told - after, timedelta())
+    drift = max(before - database_time, database_time - after, timedelta())
     clock: State = "ok" if drift <= _MAX_CLOCK_DRIFT else "failed"
     return (
         server,

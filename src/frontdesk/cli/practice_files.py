@@ -78,8 +78,8 @@ def _init(args: argparse.Namespace) -> None:
             output.write(text.encode())
     except OSError as error:
         raise BadInput(f"{args.file} cannot be written: {error.strerror}.") from None
-    told = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"
-    answer(args, {"file": str(args.file)}, told)
+    message = f"Wrote {args.file}. Edit it, then run: frontdesk practice import {args.file}"
+    answer(args, {"file": str(args.file)}, message)
 
 
 def _schema(_: argparse.Namespace) -> None:

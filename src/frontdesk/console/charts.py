@@ -130,8 +130,8 @@ def columns_chart(
         x = round((number + _GAP / 2) * place, 2)
         width = round(place * (1 - _GAP), 2)
         columns.append(Column(label, row, x, width, _stacked(series, row, top)))
-    said = ", ".join(f"{one.name} {one.total}" for one in series if one.total) or _("none")
-    description = _("%(when)s: %(counts)s. The table below the chart has every number.", when=when, counts=said)
+    counts = ", ".join(f"{one.name} {one.total}" for one in series if one.total) or _("none")
+    description = _("%(when)s: %(counts)s. The table below the chart has every number.", when=when, counts=counts)
     return Chart(chart_id, title, description, series, columns, top, _spread(labels), heading)
 
 

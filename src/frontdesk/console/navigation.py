@@ -89,7 +89,7 @@ _NOTICES = {
     "no_show_recorded": N_("The no-show has been recorded."),
     "called_in": N_("The patient is with the provider."),
     "waiting_again": N_("Undone. The patient is waiting again."),
-    "undo_needs_reason": N_("This was recorded a while ago. Say why it is undone."),
+    "undo_needs_reason": N_("This was recorded a while ago. Give a reason for undoing it."),
     "appointment_restored": N_("Undone."),
     "patient_created": N_("The patient has been added."),
     "patient_changed": N_("The patient's record has been changed."),

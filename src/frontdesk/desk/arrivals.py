@@ -140,8 +140,8 @@ class Arrivals:
         marks: dict[str, list[VisitMark]] = {}
         for mark_visits in filter(None, (feature.parts.mark_visits for feature in features_of(context.staff.features))):
             services = self.appointments.engine.services
-            for appointment_id, said in (await mark_visits(services, context.practice_id, found)).items():
-                marks.setdefault(appointment_id, []).extend(said)
+            for appointment_id, added in (await mark_visits(services, context.practice_id, found)).items():
+                marks.setdefault(appointment_id, []).extend(added)
         return marks
 
     async def _attended(

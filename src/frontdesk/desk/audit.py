@@ -32,7 +32,7 @@ PAGE = 50
 SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
 _BATCHES = 20  # of the trail, searched for one page
 _SILENT = timedelta(seconds=30)  # without progress for so long, the worker has died
-_SAY_SECONDS = 1.0
+_PROGRESS_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 _BEGIN = """
@@ -214,13 +214,13 @@ class AuditRecords:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _check(self, practice_id: int, check_id: str) -> None:
-        said = time.monotonic()
+        reported_at = time.monotonic()
 
         async def progress(checked: int, expected: int) -> None:
-            nonlocal said
+            nonlocal reported_at
             await asyncio.sleep(0)
-            if time.monotonic() - said >= _SAY_SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - reported_at >= _PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 await self._write(_SAY, practice_id, check_id, checked, expected, self.clock())
 
         try:

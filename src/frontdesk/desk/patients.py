@@ -175,12 +175,12 @@ def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
 
 def _names(text: str) -> tuple[tuple[str, str], ...]:
     """Every way to split the words into first and last name."""
-    said = words(text)[:_MAX_WORDS]
-    if not said:
+    given = words(text)[:_MAX_WORDS]
+    if not given:
         return ()
-    readings = [("", "".join(said)), ("".join(said), "")]
-    for cut in range(1, len(said)):
-        one, other = "".join(said[:cut]), "".join(said[cut:])
+    readings = [("", "".join(given)), ("".join(given), "")]
+    for cut in range(1, len(given)):
+        one, other = "".join(given[:cut]), "".join(given[cut:])
         readings += [(one, other), (other, one)]
     return tuple(readings)
 

@@ -105,7 +105,7 @@ class ProposedVisit:
             if not self.times.on_grid(self.procedure.duration_minutes, self.start):
                 yield BrokenRule(
                     "interval",
-                    "Visits begin every %(minutes)s minutes from the start of hours, not at %(time)s.",
+                    "Visits begin every %(minutes)s minutes from the start of the hours, not at %(time)s.",
                     {"minutes": self.directory.practice.slot_interval_minutes, "time": self._clock(self.start)},
                 )
             return

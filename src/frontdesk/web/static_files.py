@@ -30,7 +30,7 @@ class StaticFile:
 
     def answer(self, request: Request, headers: Mapping[str, str]) -> Response:
         """The document, compressed if accepted, or 304 if unchanged."""
-        told = {
+        headers = {
             "Cache-Control": self.caching,
             "ETag": f'W/"{self.tag}"',
             "Vary": "Accept-Encoding",
@@ -41,10 +41,10 @@ class StaticFile:
             tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("if-none-match", "").split(",")
         ]
         if self.tag in known:
-            return Response(status_code=304, headers=told)
+            return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(self.packed, media_type=self.media_type, headers={**told, "Content-Encoding": "gzip"})
-        return Response(self.body, media_type=self.media_type, headers=told)
+            return Response(self.packed, media_type=self.media_type, headers={**headers, "Content-Encoding": "gzip"})
+        return Response(self.body, media_type=self.media_type, headers=headers)
 
 
 def published(media_type: str, body: bytes, caching: str = _REVALIDATE) -> StaticFile:

@@ -34,7 +34,7 @@ from frontdesk.texts import N_
 CONNECT = "/connect"
 _MAX_PARAMETERS = 50
 _UNKNOWN = N_("The application that sent you here is not known. Add the connection there again.")
-_ELSEWHERE = N_("The application wants the answer at an address that it has not registered.")
+_ELSEWHERE = N_("The application asks for the response at an address that it has not registered.")
 
 
 @dataclass(frozen=True, slots=True)

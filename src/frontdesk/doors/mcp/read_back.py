@@ -40,8 +40,8 @@ def lines(read_back: Mapping[str, object]) -> list[tuple[str, str]]:
 
 def question(operation: Operation, read_back: Mapping[str, object]) -> str:
     """The question that a host shows to its user."""
-    said = "\n".join(f"{label}: {value}" for label, value in lines(read_back))
-    return f"{operation.title}?\n{said}\nNothing has been changed yet."
+    text = "\n".join(f"{label}: {value}" for label, value in lines(read_back))
+    return f"{operation.title}?\n{text}\nNothing has been changed yet."
 
 
 def _name(read_back: Mapping[str, object], *fields: str) -> str:

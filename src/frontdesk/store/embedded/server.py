@@ -285,10 +285,10 @@ class EmbeddedPostgres:
             return startup_error(self.home, os.strerror(errno.ENOSPC))
         with self.log_path.open("rb") as log:
             log.seek(log_start)
-            said = log.read().decode(errors="replace")
-        fatal = re.findall(r"(?:FATAL|PANIC): +(.*)", said)
+            output = log.read().decode(errors="replace")
+        fatal = re.findall(r"(?:FATAL|PANIC): +(.*)", output)
         return startup_error(
-            self.home, fatal[-1] if fatal and "No space left" not in said else said, f"; see {self.log_path}"
+            self.home, fatal[-1] if fatal and "No space left" not in output else output, f"; see {self.log_path}"
         )
 
 

@@ -77,8 +77,8 @@ class Upstream:
         return self._server
 
     @server.setter
-    def server(self, said: ServerCapabilities) -> None:
-        self._server = said
+    def server(self, statement: ServerCapabilities) -> None:
+        self._server = statement
 
     @property
     def software(self) -> str | None:

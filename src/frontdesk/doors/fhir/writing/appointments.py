@@ -174,8 +174,8 @@ async def _moves_to(calls: Calls, wanted: RequestedAppointment, current: Request
 async def _require_same(calls: Calls, wanted: RequestedAppointment, appointment_id: str, base: str) -> None:
     """Refuses an identifier or a key that belongs to another appointment."""
     existing = read_requested_appointment(await SERVED[KIND].read(calls, fhir_id(appointment_id)), base)
-    told = wanted if wanted.slot is None else await referred_slot(calls, wanted)
-    if wanted.patient != existing.patient or told.differs_from(existing):
+    stated = wanted if wanted.slot is None else await referred_slot(calls, wanted)
+    if wanted.patient != existing.patient or stated.differs_from(existing):
         raise Problem("conflict", "The identifier or Idempotency-Key belongs to another appointment.")
 
 

@@ -71,7 +71,7 @@ class PracticeMap:
 
     def service_of(self, resource: Resource) -> tuple[VisitType, Procedure] | None:
         """The visit type and procedure of an appointment; if only the procedure is given, its first visit type."""
-        said = {
+        stated = {
             *codings(resource.get("serviceType")),
             *service_references(resource.get("serviceType")),
             *references(actors(resource), "HealthcareService"),
@@ -79,9 +79,9 @@ class PracticeMap:
         by_procedure_only = None
         for visit_type in self.directory.visit_types.values():
             for procedure in visit_type.procedures:
-                if token(self.settings.procedure(procedure.id)) not in said:
+                if token(self.settings.procedure(procedure.id)) not in stated:
                     continue
-                if token(self.settings.visit_type(visit_type.id)) in said:
+                if token(self.settings.visit_type(visit_type.id)) in stated:
                     return visit_type, procedure
                 by_procedure_only = by_procedure_only or (visit_type, procedure)
         return by_procedure_only
@@ -93,9 +93,9 @@ class PracticeMap:
         provider = None if provider_id is None else self.directory.providers.get(provider_id)
         if provider is None:
             return None
-        said = references(actors(resource), "Location")
-        known = [self.location_ids[each] for each in said if each in self.location_ids]
-        if said or len(provider.location_ids) != 1:
+        stated = references(actors(resource), "Location")
+        known = [self.location_ids[each] for each in stated if each in self.location_ids]
+        if stated or len(provider.location_ids) != 1:
             places = [number for number in known if number in self.directory.locations]
         else:
             places = list(provider.location_ids)
@@ -178,8 +178,8 @@ class PracticeMap:
         changed = marked(resource, intent)
         if status == "confirmed":
             return self._with_attendance(changed, confirmed=True)
-        said = {"text": reason} if reason and status == "cancelled" else None
-        return without_empty({**changed, "status": RECORDED.get(status, status), "cancelationReason": said})
+        cancellation = {"text": reason} if reason and status == "cancelled" else None
+        return without_empty({**changed, "status": RECORDED.get(status, status), "cancelationReason": cancellation})
 
     def place_and_time(self, resource: Resource) -> Resource:
         """What a move changes, as it was before: enough to undo the move, without personal data."""

@@ -33,8 +33,8 @@ def parse_patient(resource: Resource, local_id: str, number: int, *, seen: bool)
 
 def _is_existing(resource: Resource) -> bool:
     """Whether another frontdesk says that its practice has seen the patient."""
-    said = {"url": "urn:frontdesk:patient-kind", "valueCode": "existing"}
-    return said in listed(resource.get("extension"))
+    mark = {"url": "urn:frontdesk:patient-kind", "valueCode": "existing"}
+    return mark in listed(resource.get("extension"))
 
 
 def is_closed(resource: Resource) -> bool:
