@@ -18,6 +18,7 @@ from frontdesk.store.rows import from_row
 from frontdesk.systems.challenges import issue_challenge
 from frontdesk.systems.changes import RecordChange
 from frontdesk.systems.fhir.resources.appointments import Facts
+from frontdesk.systems.fhir.write_data import Release, WriteData
 from frontdesk.systems.port import ChallengeRecord, ListingStart, SystemUnavailable, WriteRecord
 
 _BATCH_SIZE = 4
@@ -42,7 +43,7 @@ class PendingWrite:
     holder: str
     phase: str
     change: str
-    data: Mapping[str, Any]
+    data: WriteData
     began_at: datetime
     attempts: int = 0
 
@@ -157,7 +158,7 @@ class Records:
         self,
         write: PendingWrite,
         ending: WriteOutcome,
-        releases: Sequence[Mapping[str, object]],
+        releases: Sequence[Release],
         now: datetime,
         keep_until: datetime,
         due: datetime,
@@ -236,7 +237,7 @@ class Records:
         count: int = await self._database.fetchval("SELECT waiting_upstream_writes($1)", self.practice_id)
         return count
 
-    async def released(self, write: PendingWrite, left: Sequence[Mapping[str, object]], due: datetime) -> None:
+    async def released(self, write: PendingWrite, left: Sequence[Release], due: datetime) -> None:
         sql = "SELECT release_upstream_write($1, $2, $3, $4, $5)"
         await self._database.write(sql, self.practice_id, write.id, write.holder, _json(list(left)), due)
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory, Procedure, VisitType
@@ -26,6 +25,7 @@ from frontdesk.systems.fhir.resources.elements import (
     without_identifiers,
 )
 from frontdesk.systems.fhir.settings import Coding, FhirSettings, Service, token
+from frontdesk.systems.fhir.write_data import WriteData
 
 # Other statuses are not shown: proposed, waitlist, entered-in-error.
 STATUSES = {
@@ -143,7 +143,7 @@ class PracticeMap:
         participants = listed(resource.get("participant"))
         return any(each.get("status") == "accepted" for each in participants if _actor_kind(each) == "Patient")
 
-    def new_appointment(self, data: Mapping[str, Any], patient: str, slots: list[str], intent: str) -> Resource:
+    def new_appointment(self, data: WriteData, patient: str, slots: list[str], intent: str) -> Resource:
         """A new booking. The patient's participation is unconfirmed until `confirm_attendance`."""
         return without_empty(
             {
@@ -159,7 +159,7 @@ class PracticeMap:
             }
         )
 
-    def moved(self, resource: Resource, data: Mapping[str, object], slots: list[str], intent: str) -> Resource:
+    def moved(self, resource: Resource, data: WriteData, slots: list[str], intent: str) -> Resource:
         """The appointment moved to another slot; its attendance has to be confirmed again."""
         others = [each for each in listed(resource.get("participant")) if _actor_kind(each) not in _OF_PRACTICE]
         moved = without_empty(
@@ -208,7 +208,7 @@ class PracticeMap:
             or not set(references(actors(asked))) <= set(references(actors(stored)))
         )
 
-    def _slot_fields(self, data: Mapping[str, Any], slots: list[str]) -> Resource:
+    def _slot_fields(self, data: WriteData, slots: list[str]) -> Resource:
         visit_type = self.directory.visit_types[data["visitTypeId"]]
         procedure = visit_type.procedure(data["procedureId"])
         assert procedure is not None
@@ -226,7 +226,7 @@ class PracticeMap:
             "slot": [{"reference": slot} for slot in slots],
         }
 
-    def _practice_participants(self, data: Mapping[str, Any]) -> list[Resource]:
+    def _practice_participants(self, data: WriteData) -> list[Resource]:
         services = self.services(data["visitTypeId"], data["procedureId"])
         taking_part = [
             self._reference(self.settings.providers, self.provider_ids, data["providerId"]),

@@ -22,7 +22,7 @@ def executed_outcome(write: PendingWrite, reference: str, now: datetime) -> Writ
         facts = {"cancelledAt": now}
     elif data.get("status") == "confirmed":
         facts = {"attendanceConfirmedAt": now}
-    ids = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
+    ids: dict[str, str] = {key: data[key] for key in ("appointmentId", "patientId") if key in data}
     return WriteOutcome(
         "executed",
         list(ids.values()),

@@ -81,7 +81,7 @@ class OverlapCheck:
 
     def _own(self, stored: Resource | None) -> set[str]:
         """What the booking has stored itself, or gives up when it has succeeded."""
-        data = dict(self._write.data)
+        data = self._write.data
         own = {*data["run"], *references(data.get("before", {}).get("slot"), "Slot")}
         if "reference" in data:
             own.add(data["reference"])

@@ -1,7 +1,6 @@
 """Frees what an ended write still holds on a FHIR server, and undoes what it created late."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from frontdesk.systems.fhir.records import PendingWrite
 from frontdesk.systems.fhir.resources.appointments import time_taken, undone
@@ -19,6 +18,7 @@ from frontdesk.systems.fhir.resources.elements import (
 from frontdesk.systems.fhir.resources.slots import claims
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.write_data import Release
 from frontdesk.systems.port import SystemUnavailable
 
 CANCEL = "Appointment/$cancel"  # as a name of requests
@@ -35,7 +35,7 @@ class Releases:
         self._deadline = deadline
         self._write = write
 
-    async def free(self, entries: Sequence[Mapping[str, object]], *, final: bool) -> list[Mapping[str, object]]:
+    async def free(self, entries: Sequence[Release], *, final: bool) -> list[Release]:
         """Returns the entries that are left. What was not found may still arrive, unless `final`: no request can arrive
         any more."""
         left = []
@@ -48,7 +48,7 @@ class Releases:
                 left.append(entry)
         return left
 
-    async def _free(self, entry: Mapping[str, Any]) -> bool:
+    async def _free(self, entry: Release) -> bool:
         """False if there is nothing to free yet."""
         if "watch" in entry:
             return await self._undo_late(entry)
@@ -77,7 +77,7 @@ class Releases:
                 await self._client.update(self._deadline, _as_entered_in_error(each))
         return bool(made)
 
-    async def _undo_late(self, entry: Mapping[str, Any]) -> bool:
+    async def _undo_late(self, entry: Release) -> bool:
         """Undoes a record that was created despite a reported failure, unless a later attempt has adopted it. With the
         same idempotency key another one may have been booked since."""
         cancels = entry.get("cancels", False)

@@ -8,7 +8,7 @@ step is retried.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from frontdesk.systems.fhir.records import PendingWrite, WriteOutcome
 from frontdesk.systems.fhir.resources.elements import (
@@ -25,6 +25,7 @@ from frontdesk.systems.fhir.resources.elements import (
 from frontdesk.systems.fhir.resources.slots import Slot, claims, slot
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient, Made, Written
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.write_data import Release
 from frontdesk.systems.fhir.writing.releases import Releases, find_created
 from frontdesk.systems.port import SystemUnavailable
 
@@ -58,7 +59,7 @@ class WriteSteps:
         self._cancels = cancels
         self._deadline = deadline
         self._write = write
-        self.releases: list[Mapping[str, object]] = []
+        self.releases: list[Release] = []
         self.marked: set[str] = set()
 
     async def claim(self, slots: Sequence[Slot]) -> None:
@@ -77,7 +78,7 @@ class WriteSteps:
         raise Stopped(WriteOutcome(UNAVAILABLE))
 
     def _hold(self, slot: Slot) -> None:
-        entry = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
+        entry: Release = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
         if entry not in self.releases:
             self.releases.append(entry)
 

@@ -10,6 +10,7 @@ from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
 from frontdesk.systems.fhir.resources.slots import Opening
+from frontdesk.systems.fhir.write_data import Release, WriteData
 from frontdesk.systems.fhir.writing.writes import WriteInput
 
 
@@ -24,8 +25,8 @@ class StoredWrite:
 
     def data(
         self, change: RecordChange, now: datetime, consent: Consent | None = None, traceparent: str | None = None
-    ) -> dict[str, object]:
-        stored: dict[str, object] = {"subject": _subject(change)}
+    ) -> WriteData:
+        stored: WriteData = {"subject": _subject(change)}
         if consent is not None:
             stored["consent"] = consent
         if traceparent is not None:
@@ -39,22 +40,22 @@ class StoredWrite:
             return stored | {"status": change.status} | self._status(change)
         return stored | self._booking(change, now)
 
-    def _status(self, change: ChangeStatus) -> dict[str, object]:
+    def _status(self, change: ChangeStatus) -> WriteData:
         before = self._asked.before
         if before is None:
             return {}
-        stored: dict[str, object] = {"patientId": self._patient, "from": self._practice.status(before)}
+        stored: WriteData = {"patientId": self._patient, "from": self._practice.status(before)}
         if change.status == "cancelled":
             cancels = self._server.cancels and self._is_proposed(before)
             stored |= {"cancels": True} if cancels else {"givesUp": self._given_up(before, [])}
         return stored
 
-    def _booking(self, change: Book | Reschedule, now: datetime) -> dict[str, object]:
+    def _booking(self, change: Book | Reschedule, now: datetime) -> WriteData:
         booking, before = change.booking, self._asked.before
         opening = self._asked.opening or Opening()
         taken = [slot.reference for slot in opening.run]
         old = [] if before is None else references(before.get("slot"), "Slot")
-        stored = {
+        stored: WriteData = {
             "patientId": change.patient_id,
             "providerId": booking.provider_id,
             "locationId": booking.location_id,
@@ -77,7 +78,7 @@ class StoredWrite:
         service = self._practice.service_of(appointment)
         return service is not None and self._server.proposes(self._practice.services(service[0].id, service[1].id))
 
-    def _given_up(self, before: Resource, kept: list[str]) -> list[dict[str, object]]:
+    def _given_up(self, before: Resource, kept: list[str]) -> list[Release]:
         """The slots to free when the appointment moves or is cancelled, if the server lets us."""
         if not self._server.can("Slot update"):
             return []

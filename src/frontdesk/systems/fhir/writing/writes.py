@@ -5,7 +5,6 @@ appointment frees its old slots last.
 If what the server stored differs from the request, or somebody else has taken the time meanwhile, it is undone.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,6 +29,7 @@ from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.client import Made
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.fhir.write_data import Release
 from frontdesk.systems.fhir.writing.operations import OperationSteps
 from frontdesk.systems.fhir.writing.outcomes import executed_outcome, stored_result, subject_ids
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
@@ -78,7 +78,7 @@ class Writer:
         self._operations = OperationSteps(upstream.client, deadline, write, self._steps)
 
     @property
-    def releases(self) -> list[Mapping[str, object]]:
+    def releases(self) -> list[Release]:
         """What has to be freed or watched."""
         return self._steps.releases
 
