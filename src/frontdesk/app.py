@@ -207,6 +207,7 @@ def build_service(
             tokens=tokens,
             failed_attempts=failed_attempts,
             engine=engine,
+            on_calendar_change=calendar_notifier.changed,
             clock=now,
         )
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from frontdesk.cli.commands import Commands
     from frontdesk.console.guard import Console, Page
     from frontdesk.console.navigation import NavItem
-    from frontdesk.console.panels import Panel
+    from frontdesk.console.panels import About, Panel, ShownDays
     from frontdesk.desk.arrivals import MarkVisits
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
@@ -45,6 +45,7 @@ class Core:
     tokens: "Tokens"
     failed_attempts: "FailedAttempts"
     engine: "Engine"
+    on_calendar_change: Callable[[int], None]
     clock: Callable[[], datetime]
 
 
@@ -57,9 +58,13 @@ class Parts:
     actors: Mapping[str, str] = field(default_factory=dict)  # what they are called, by the prefix of their ids
     pages: "tuple[Page, ...]" = ()  # of the console; their templates and texts are in the feature's folder
     navigation: "Mapping[str, tuple[NavItem, ...]]" = field(default_factory=dict)  # by the title of their group
+    covers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Sections that mark an entry of the menu as current, by the path of the entry."""
     notices: Mapping[str, str] = field(default_factory=dict)  # shown after an action, by the key in the address
     practice_tabs: tuple[tuple[str, str], ...] = ()  # path and title, on the page of the practice
-    panels: "tuple[Panel, ...]" = ()  # on the pages of patients and appointments
+    panels: "tuple[Panel[About], ...]" = ()  # on the pages of patients and appointments
+    calendar_panels: "tuple[Panel[ShownDays | None], ...]" = ()
+    block_panels: "tuple[Panel[Mapping[str, str]], ...]" = ()  # before time with appointments in it is blocked
     mark_visits: "MarkVisits | None" = None  # what the arrivals board says of a visit
     routes: "Callable[[Console], Iterable[BaseRoute]]" = lambda _console: ()  # for everybody
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()

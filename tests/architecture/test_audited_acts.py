@@ -100,9 +100,6 @@ WRITING_UNAUDITED = {
 
 # Actions of the desk that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
-    "AbsenceStore.covering",
-    "AbsenceStore.current", "AbsenceStore.find", "AbsenceStore.finish", "AbsenceStore.pending", "Absences.current",
-    "ProposedTimes.of",
     "Assistants.all", "Assistants.application", "Assistants.are_allowed",
     "Assistants.one", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
@@ -116,11 +113,6 @@ QUIET_ACTIONS = {
     "Staff.all", "Staff.one",
     "Staff.sign_ins", "SystemHealth.now",
     "Usage.of_clients", "Usage.over_time", "Webhooks.all",
-}  # fmt: skip
-# Actions of which another one, which they call, leaves the record.
-RECORDED_BY = {
-    "Absences.choose": "store.choose", "Absences.record_call": "store.record_call", "Absences.start": "store.start",
-    "Absences.take_back": "store.take_back", "Absences.work": "_execute",
 }  # fmt: skip
 RECORDS = re.compile(r"context\.(record|record_in|audit|call)\b|recorder_once\(context|context\.staff\.staff_id,\n")
 
@@ -148,7 +140,7 @@ def test_every_command_is_audited_or_named_with_the_reason() -> None:
 @pytest.mark.parametrize("package", ["frontdesk.desk", *(f"frontdesk.features.{each.name}" for each in features())])
 def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
     """Those of a feature are named in `audited.py` beside its tests."""
-    quiet, recorded_by = (QUIET_ACTIONS, RECORDED_BY) if package == "frontdesk.desk" else named_by_feature(package)
+    quiet, recorded_by = (QUIET_ACTIONS, {}) if package == "frontdesk.desk" else named_by_feature(package)
     found, silent = set(), []
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         if module.name.endswith(("desk.context", "desk.actors")):

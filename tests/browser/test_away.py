@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from frontdesk.desk.absences import AT_ONCE
+from frontdesk.features.absences.absences import AT_ONCE
 from tests.browser.browsing import Office, Window, tab_to
 from tests.browser.callers import CHEN, DOWNTOWN
 

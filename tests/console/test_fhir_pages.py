@@ -13,7 +13,7 @@ from frontdesk.systems.port import SystemUnavailable
 from tests.console.desk import Document, calendar, entries, words
 from tests.console.filled_forms import form_of, send
 from tests.console.signing_in import signed_in
-from tests.console.test_absences import rows
+from tests.features.absences.test_absences import rows
 from tests.fhir.practice import Upstream, extend_timeouts, fhir_world, opened
 from tests.support.world import World, book, patient_id, stored_directory
 

@@ -1,7 +1,7 @@
 """The navigation menu, and the notices shown after an action."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from frontdesk.desk.context import Role
@@ -29,7 +29,7 @@ _NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
                 N_("Calendar"),
                 "calendar",
                 "staff",
-                ("/appointments", "/book", "/override", "/blocks", "/away", "/day-sheet"),
+                ("/appointments", "/book", "/override", "/blocks", "/day-sheet"),
             ),
             NavItem("/arrivals", N_("Arrivals"), "clock", "staff", ("/walk-in",)),
             NavItem("/patients", N_("Patients"), "people", "staff"),
@@ -96,8 +96,6 @@ _NOTICES = {
     "nothing_changed": N_("Nothing was changed."),
     "time_blocked": N_("The time is blocked and can no longer be booked."),
     "time_unblocked": N_("The time is open again."),
-    "call_recorded": N_("The call has been recorded."),
-    "call_withdrawn": N_("The call is open again."),
     "client_changed": N_("The client has been changed."),
     "client_disabled": N_("The client is disabled: its calls are refused within seconds."),
     "client_enabled": N_("The client is enabled."),
@@ -118,9 +116,20 @@ _NOTICES = {
 def navigation(of: Sequence[Feature]) -> tuple[tuple[str, tuple[NavItem, ...]], ...]:
     """The groups of the menu, each with the entries of features at its end."""
     return tuple(
-        (title, (*items, *(item for feature in of for item in feature.parts.navigation.get(title, ()))))
+        (
+            title,
+            (
+                *(_with_sections(item, of) for item in items),
+                *(item for feature in of for item in feature.parts.navigation.get(title, ())),
+            ),
+        )
         for title, items in _NAVIGATION
     )
+
+
+def _with_sections(item: NavItem, of: Sequence[Feature]) -> NavItem:
+    added = [path for feature in of for path in feature.parts.covers.get(item.path, ())]
+    return replace(item, covers=(*item.covers, *added)) if added else item
 
 
 def practice_tabs(of: Sequence[Feature]) -> tuple[tuple[str, str], ...]:

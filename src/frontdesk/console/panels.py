@@ -1,14 +1,17 @@
-"""What features show on the pages of a patient and of an appointment."""
+"""What features show on pages of the core: of a patient, of an appointment, the calendar, and blocked time."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import date
+from typing import Generic, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from frontdesk.console.guard import ConsoleRequest
 from frontdesk.desk.appointments import AppointmentView
+from frontdesk.domain.directory import Directory
 
-Place = Literal["page", "actions"]
+Place = Literal["page", "actions", "tools", "notices"]
+Subject = TypeVar("Subject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,20 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class ShownDays:
+    """The days that the calendar shows."""
+
+    first: date
+    last: date
+    directory: Directory
+
+
+@dataclass(frozen=True, slots=True)
+class Panel(Generic[Subject]):
     template: str  # finds its values as `panel.values`
-    values: Callable[[ConsoleRequest, About], Awaitable[Mapping[str, object] | None]]  # None: not shown
-    place: Place = "page"  # a card of its own, or beside the buttons of an appointment
+    values: Callable[[ConsoleRequest, Subject], Awaitable[Mapping[str, object] | None]]  # None: not shown
+    place: Place = "page"
+    """On its own, beside the buttons of an appointment or of the calendar, or above the calendar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +52,25 @@ class ShownPanel:
 
 
 async def panels_on(request: ConsoleRequest, about: About) -> list[ShownPanel]:
+    return await _shown(request, [panel for feature in request.features for panel in feature.parts.panels], about)
+
+
+async def calendar_panels(request: ConsoleRequest, days: ShownDays | None) -> list[ShownPanel]:
+    """`days` is None for a month."""
+    panels = [panel for feature in request.features for panel in feature.parts.calendar_panels]
+    return await _shown(request, panels, days)
+
+
+async def block_panels(request: ConsoleRequest, given: Mapping[str, str]) -> list[ShownPanel]:
+    """Shown with the appointments in a time that is to be blocked; `given` are the fields of the form."""
+    panels = [panel for feature in request.features for panel in feature.parts.block_panels]
+    return await _shown(request, panels, given)
+
+
+async def _shown(request: ConsoleRequest, panels: Sequence[Panel[Subject]], subject: Subject) -> list[ShownPanel]:
     shown = []
-    for panel in (panel for feature in request.features for panel in feature.parts.panels):
-        values = await panel.values(request, about)
+    for panel in panels:
+        values = await panel.values(request, subject)
         if values is not None:
             shown.append(ShownPanel(panel.template, panel.place, values))
     return shown

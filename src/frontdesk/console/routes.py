@@ -8,7 +8,6 @@ from frontdesk.console.assets import asset_routes
 from frontdesk.console.guard import NO_PAGE, PREFIX, Console, ConsoleRequest, Page, guarded_routes
 from frontdesk.console.navigation import HOME
 from frontdesk.console.pages import (
-    absences,
     account,
     appointments,
     arrivals,
@@ -54,7 +53,7 @@ async def _nothing(_request: ConsoleRequest) -> Response:
 
 _MODULES = (
     account, lock, passkeys, calendar, live, chosen_time, overrides, appointments, arrivals, bookings, patients,
-    blocks, absences, staff, assistants, clients, usage, reports, confirmations,
+    blocks, staff, assistants, clients, usage, reports, confirmations,
     connect, setup, practice_file, practice_rules, practice_locations, practice_providers, practice_visit_types,
     practice_closures, health, webhooks, audit,
 )  # fmt: skip

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from frontdesk.access.assistants.applications import Applications
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.access.keys.ring import KeyRing
-from frontdesk.desk.absence_store import AbsenceStore
-from frontdesk.desk.absences import Absences
 from frontdesk.desk.appointments import Appointments
 from frontdesk.desk.arrivals import Arrivals
 from frontdesk.desk.assistants import Assistants
@@ -54,7 +52,6 @@ class Desk:
     patients: Patients
     patient_reads: PatientReads
     blocks: Blocks
-    absences: Absences
     live: LiveCalendars
     assistants: Assistants
     clients: Clients
@@ -89,7 +86,6 @@ def build_desk(
     on_calendar_change: Callable[[int], None],
 ) -> Desk:
     appointments = Appointments(database, engine)
-    blocks = Blocks(database, engine.systems, on_calendar_change)
     return Desk(
         engine=engine,
         calendar=Calendar(database, engine.systems),
@@ -100,8 +96,7 @@ def build_desk(
         overrides=Overrides(engine, appointments),
         patients=Patients(database, engine.systems),
         patient_reads=PatientReads(database),
-        blocks=blocks,
-        absences=Absences(AbsenceStore(database), engine, blocks),
+        blocks=Blocks(database, engine.systems, on_calendar_change),
         live=LiveCalendars(),
         assistants=Assistants(database, applications),
         clients=Clients(database, ring),

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from frontdesk.audit.actions import (
-    absences,
     clients,
     desk,
     practice,
@@ -17,7 +16,6 @@ from frontdesk.feature import features
 
 _CORE = (
     *desk.ACTIONS,
-    *absences.ACTIONS,
     *staff.ACTIONS,
     *clients.ACTIONS,
     *webhooks.ACTIONS,

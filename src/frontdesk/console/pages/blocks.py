@@ -8,6 +8,7 @@ from frontdesk.console.forms import Form, labelled_errors, read_id
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.calendar import read_day
+from frontdesk.console.panels import block_panels
 from frontdesk.console.practice_forms.hours import absence_bounds
 from frontdesk.desk.blocks import NOT_HERE, Affected, Block, read_block
 from frontdesk.domain.directory import Directory
@@ -68,6 +69,7 @@ async def _page(
         blocks=await request.desk.blocks.upcoming(request.context) if offered else [],
         given=given,
         affected=affected,
+        panels=[] if affected is None else await block_panels(request, given),
         errors={} if problem is None else labelled_errors(problem, LABELS),
     )
 

@@ -16,6 +16,7 @@ from frontdesk.console.calendar.view import CalendarView
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
+from frontdesk.console.panels import ShownDays, calendar_panels
 from frontdesk.console.rendering import compressed
 from frontdesk.console.tags import tag_of
 from frontdesk.console.times import TimeFormats
@@ -64,12 +65,12 @@ async def _calendar(request: ConsoleRequest) -> Response:
     checksum = await _checksum(request, shown)  # before what it is to describe
     view = await request.desk.calendar.read(request.context, shown, tagged_view())
     assert view is not None
-    absences = await request.desk.absences.current(request.context, view.days[0].date, view.days[-1].date)
+    days = ShownDays(view.days[0].date, view.days[-1].date, directory)
     response = await request.render_in_steps(
         "calendar.html",
         title=_title(query, view, request.formats),
         tag=_PageTag(checksum, view.tag, tag_of(waiting)),
-        absences=[{"id": each.absence_id, "provider": directory.providers[each.provider_id].name} for each in absences],
+        panels=await calendar_panels(request, days),
         books=await request.desk.patients.searchable(request.context),
         interval=directory.practice.slot_interval_minutes,
         native=await request.desk.blocks.offered(request.context),
@@ -93,7 +94,7 @@ async def _month(
     return request.render(
         "calendar.html",
         title=_heading(request.formats.month(view.first)),
-        absences=[],
+        panels=await calendar_panels(request, None),
         native=await request.desk.blocks.offered(request.context),
         here=_address("/calendar", query),
         **_frame(query, shown, view, directory, preferences),

@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from frontdesk.desk.absence_records import (
+from frontdesk.desk.actors import actors_of
+from frontdesk.desk.blocks import Block, Blocks, appointments_in
+from frontdesk.desk.context import ActionContext
+from frontdesk.domain.appointments import Appointment
+from frontdesk.domain.directory import TimeOff
+from frontdesk.domain.errors import FieldError, Problem, invalid
+from frontdesk.engine.execute import Engine
+from frontdesk.features.absences.actions import CALL_LIST, LOOK
+from frontdesk.features.absences.proposed_times import ProposedTimes
+from frontdesk.features.absences.records import (
     Absence,
     AbsenceEntry,
     AbsenceRow,
@@ -22,15 +31,7 @@ from frontdesk.desk.absence_records import (
     row_of,
     state_of,
 )
-from frontdesk.desk.absence_store import AbsenceStore, new_absence_id
-from frontdesk.desk.actors import actors_of
-from frontdesk.desk.blocks import Block, Blocks, appointments_in
-from frontdesk.desk.context import ActionContext
-from frontdesk.desk.proposed_times import ProposedTimes
-from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.directory import TimeOff
-from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.engine.execute import Engine
+from frontdesk.features.absences.store import AbsenceStore, new_absence_id
 from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
 from frontdesk.texts import N_, Text
@@ -111,7 +112,7 @@ class Absences:
                     row = replace(row, proposals=await times.of(appointment))
             called_by = actors[entry.called_by] if entry.called_by and entry.told == row.place else None
             rows.append(replace(row, patient=contacts.get(entry.patient_id), called_by=called_by))
-        await context.record(f"console.{purpose}", *sorted(contacts), read=True)
+        await context.record((CALL_LIST if purpose == "call_list" else LOOK).name, *sorted(contacts), read=True)
         provider = directory.providers[absence.provider_id]
         return AbsenceView(
             absence=absence,

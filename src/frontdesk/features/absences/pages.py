@@ -10,6 +10,8 @@ from frontdesk.console.pages.calendar import read_day
 from frontdesk.desk.blocks import NOT_HERE, Affected
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
+from frontdesk.features.absences.absences import Absences
+from frontdesk.texts import N_
 
 _CHOICE = "choice-"
 
@@ -37,7 +39,7 @@ async def _start(request: ConsoleRequest) -> Response:
     if request.form.get("do") != "start":
         return await _show(request, given)
     try:
-        absence_id = await request.desk.absences.start(request.context, block_of(given, request.context.now))
+        absence_id = await request.services[Absences].start(request.context, block_of(given, request.context.now))
     except Problem as problem:
         if problem.code != "validation":
             raise
@@ -61,7 +63,7 @@ async def _form(
 ) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     return request.render(
-        "absence_new.html",
+        "absences/new.html",
         title=_("A provider is away"),
         status=200 if problem is None else problem.status,
         given=given,
@@ -74,9 +76,9 @@ async def _form(
 
 
 async def _absence(request: ConsoleRequest, refused: Problem | None = None) -> Response:
-    view = await request.desk.absences.read(request.context, request.param("absence_id"))
+    view = await request.services[Absences].read(request.context, request.param("absence_id"))
     return request.render(
-        "absence.html",
+        "absences/absence.html",
         title=_("%(provider)s is away", provider=view.provider),
         status=200 if refused is None else refused.status,
         view=view,
@@ -93,8 +95,8 @@ async def _apply(request: ConsoleRequest) -> Response:
     chosen = {name.removeprefix(_CHOICE): values[0] for name, values in fields.items() if name.startswith(_CHOICE)}
     try:
         if chosen:
-            await request.desk.absences.choose(request.context, absence_id, chosen)
-        await request.desk.absences.work(request.context, absence_id)
+            await request.services[Absences].choose(request.context, absence_id, chosen)
+        await request.services[Absences].work(request.context, absence_id)
     except Problem as problem:
         return await _refused(request, problem)
     return request.redirect(f"/away/{absence_id}")
@@ -104,8 +106,8 @@ async def _undo(request: ConsoleRequest) -> Response:
     absence_id = request.param("absence_id")
     appointment_id = None if request.form.get("all") == "yes" else request.form.get("appointment")
     try:
-        await request.desk.absences.take_back(request.context, absence_id, appointment_id)
-        await request.desk.absences.work(request.context, absence_id)
+        await request.services[Absences].take_back(request.context, absence_id, appointment_id)
+        await request.services[Absences].work(request.context, absence_id)
     except Problem as problem:
         return await _refused(request, problem)
     return request.redirect(f"/away/{absence_id}")
@@ -118,18 +120,22 @@ async def _refused(request: ConsoleRequest, problem: Problem) -> Response:
 
 
 async def _calls(request: ConsoleRequest) -> Response:
-    view = await request.desk.absences.read(request.context, request.param("absence_id"), "call_list")
-    return request.render("call_list.html", title=_("Whom to call"), view=view, absence=view.absence)
+    view = await request.services[Absences].read(request.context, request.param("absence_id"), "call_list")
+    return request.render("absences/call_list.html", title=_("Whom to call"), view=view, absence=view.absence)
 
 
 async def _record_call(request: ConsoleRequest) -> Response:
     absence_id, form, called = request.param("absence_id"), request.form, request.form.get("called") == "yes"
-    await request.desk.absences.record_call(
+    await request.services[Absences].record_call(
         request.context, absence_id, form.get("appointment"), form.get("place"), called=called
     )
     return request.redirect(f"/away/{absence_id}/calls", notice="call_recorded" if called else "call_withdrawn")
 
 
+NOTICES = {
+    "call_recorded": N_("The call has been recorded."),
+    "call_withdrawn": N_("The call is open again."),
+}
 PAGES = (
     Page("GET", "/away", _new),
     Page("POST", "/away", _start),

@@ -7,12 +7,12 @@ from typing import Literal
 
 from frontdesk.desk.blocks import Block, overlaps
 from frontdesk.desk.names import Actor
-from frontdesk.desk.proposed_times import ProposedTime
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.local_time import minute_of, zone
 from frontdesk.domain.patients import Contact
 from frontdesk.domain.slot_ids import SlotIds, SlotRef
+from frontdesk.features.absences.proposed_times import ProposedTime
 
 Choice = Literal["move", "cancel", "back", "leave"]
 State = Literal["open", "pending", "left", "moved", "cancelled", "seen", "gone"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from frontdesk.desk import absences
-from frontdesk.desk.absence_store import AbsenceStore
+from frontdesk.features.absences import absences
+from frontdesk.features.absences.store import AbsenceStore
 from frontdesk.store.database import DatabaseUnavailable
 from tests.console.desk import Document, calendar, records, words
 from tests.console.signing_in import signed_in

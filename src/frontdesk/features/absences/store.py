@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from frontdesk.desk.absence_records import Absence, AbsenceEntry, Choice, entry_of
 from frontdesk.desk.context import ActionContext
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.errors import Problem
+from frontdesk.features.absences.actions import REASSIGN, RECORD_CALL, START, UNDO, WITHDRAW_CALL
+from frontdesk.features.absences.records import Absence, AbsenceEntry, Choice, entry_of
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
@@ -83,7 +84,7 @@ class AbsenceStore:
             stored = (away.absence_id, *span, away.reason, away.started_by, away.started_at)
             await connection.execute(_START, practice_id, *stored)
             await _add(connection, practice_id, away.absence_id, found)
-            await context.record_in(connection, "console.start_absence", f"provider {away.provider_id}")
+            await context.record_in(connection, START.name, f"provider {away.provider_id}")
         context.seal_soon()
         return away.absence_id
 
@@ -121,7 +122,7 @@ class AbsenceStore:
                 choice, slot_id = (value, None) if value in ("cancel", "leave") else ("move", value)
                 named = (practice_id, absence_id, appointment_id)
                 await connection.execute(_CHOOSE, *named, choice, slot_id, context.request_id)
-            await context.record_in(connection, "console.reassign_appointments", f"provider {absence.provider_id}")
+            await context.record_in(connection, REASSIGN.name, f"provider {absence.provider_id}")
         context.seal_soon()
 
     async def take_back(self, context: ActionContext, absence: Absence, appointment_id: str | None) -> None:
@@ -133,7 +134,7 @@ class AbsenceStore:
             found = await connection.fetch(_TAKE_BACK, practice_id, absence_id, appointment_id, context.request_id)
             if appointment_id is not None and not found:
                 raise Problem("conflict", "There is nothing to undo.")
-            await context.record_in(connection, "console.undo_reassignment", f"provider {absence.provider_id}")
+            await context.record_in(connection, UNDO.name, f"provider {absence.provider_id}")
         context.seal_soon()
 
     async def pending(self, context: ActionContext, absence_id: str) -> AbsenceEntry | None:
@@ -160,12 +161,12 @@ class AbsenceStore:
         self, context: ActionContext, absence_id: str, appointment_id: str, place: str, *, called: bool
     ) -> None:
         told = (place[:_MAX_PLACE_LENGTH], context.staff.staff_id, context.now) if called else (None, None, None)
-        operation = "console.record_call" if called else "console.withdraw_call"
+        action = RECORD_CALL if called else WITHDRAW_CALL
         async with self.database.transaction(context.practice_id) as connection:
             patient_id = await connection.fetchval(_CALLED, context.practice_id, absence_id, appointment_id, *told)
             if patient_id is None:
                 raise Problem("not_found", "There is no such appointment.")
-            await context.record_in(connection, operation, appointment_id, patient_id)
+            await context.record_in(connection, action.name, appointment_id, patient_id)
         context.seal_soon()
 
 
