@@ -125,7 +125,7 @@ class Proof:
         for practice_id in self.practices:
             later = datetime.now(UTC) + timedelta(minutes=5)  # a record may wait a minute for its seal
             report = await verify_chain(self.service.database, practice_id, later, keys=self.service.ring)
-            stored.broken_chains += [fault.message for fault in report.faults]
+            stored.broken_chains += [violation.message for violation in report.violations]
         return Checker(self.history, frozenset(self.agents)).check(stored)
 
     async def _until_delivered(self) -> None:
