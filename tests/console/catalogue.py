@@ -11,7 +11,6 @@ from babel.messages.pofile import read_po, write_po
 
 from frontdesk.audit.actions import actions
 from frontdesk.audit.sentences import Action
-from frontdesk.domain.booking_rules import RULES
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.feature import features
 from frontdesk.operations import every_operation
@@ -88,8 +87,6 @@ def _found() -> Iterator[tuple[str, str | tuple[str, ...], str, str | None]]:
     for kind in CATALOGUE.values():
         for text in (kind.title, kind.meaning, kind.retry):
             yield "console", text, "domain/errors.py", None
-    for text in RULES.values():
-        yield "console", text, "domain/booking_rules.py", None
     of_features = {
         recorded.name: feature.name
         for feature in features()

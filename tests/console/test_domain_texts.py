@@ -30,9 +30,7 @@ IN_ENGLISH = {  # for applications and operators
 
 def test_sentences_are_translated_with_their_values() -> None:
     name = Text("A client's name is one line of 1 to %(maximum)s characters.", maximum=100)
-    broken = BrokenRule(
-        "procedure", "%(provider)s does not perform %(procedure)s.", {"provider": "A", "procedure": "B"}
-    )
+    broken = BrokenRule("procedure", Text("%(provider)s does not perform %(procedure)s.", provider="A", procedure="B"))
     length = FieldError("firstName", "maxLength", Text("%(field)s must be at most %(maximum)s characters", maximum=50))
     with use_language("es"):
         assert translated(name) == "El nombre de un cliente es una línea de 1 a 100 caracteres."

@@ -59,7 +59,7 @@ def proposed(
 
 
 def broken(start: str, busy: Busy = FREE, *, seen: bool = True, **given: Any) -> dict[str, str]:
-    return {each.rule: each.text for each in proposed(start, **given).broken_rules(busy, NOW, seen=seen)}
+    return {each.rule: str(each.text) for each in proposed(start, **given).broken_rules(busy, NOW, seen=seen)}
 
 
 def test_each_rule_is_named_with_its_own_sentence() -> None:
@@ -143,4 +143,4 @@ def test_the_notice_is_said_in_the_largest_unit(minutes: int, words: str) -> Non
     times = OpenTimes(practice, visit.provider, visit.location)
     directory = Directory(practice, {1: visit.location}, {1: visit.provider}, {1: visit.visit_type})
     told = ProposedVisit(directory, visit.provider, visit.location, visit.visit_type, VISIT, visit.start, times)
-    assert f"less than the {words} notice" in told.broken_rules(FREE, NOW, seen=True)[0].text
+    assert f"less than the {words} notice" in str(told.broken_rules(FREE, NOW, seen=True)[0].text)

@@ -1,14 +1,14 @@
 """The rules of booking that staff may override, and why a time or a patient breaks each of them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from frontdesk.domain.availability import Busy, OpenTimes, first_full, free_gaps, most_taken
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.local_time import clock_text, instant_at, local_date, zone
-from frontdesk.texts import Text
+from frontdesk.texts import N_, Text
 
 Rule = Literal[
     "begun", "notice", "horizon", "closed", "away", "hours", "interval", "full", "patient", "new_patients", "procedure"
@@ -16,17 +16,17 @@ Rule = Literal[
 
 # What an override has set aside, once it is booked.
 RULES: Mapping[Rule, str] = {
-    "begun": "begun when it was booked",
-    "notice": "shorter notice",
-    "horizon": "further ahead than can be booked",
-    "closed": "on a day that the location is closed",
-    "away": "while the provider is away",
-    "hours": "outside hours",
-    "interval": "between the usual times",
-    "full": "overbooked",
-    "patient": "visit type not for this patient",
-    "new_patients": "provider takes no new patients",
-    "procedure": "visit that the provider does not perform",
+    "begun": N_("begun when it was booked"),
+    "notice": N_("shorter notice"),
+    "horizon": N_("further ahead than can be booked"),
+    "closed": N_("on a day that the location is closed"),
+    "away": N_("while the provider is away"),
+    "hours": N_("outside hours"),
+    "interval": N_("between the usual times"),
+    "full": N_("overbooked"),
+    "patient": N_("visit type not for this patient"),
+    "new_patients": N_("provider takes no new patients"),
+    "procedure": N_("visit that the provider does not perform"),
 }
 
 LATEST = timedelta(minutes=15)  # after the start, for patients who are already here
@@ -36,12 +36,7 @@ FURTHEST = timedelta(days=730)  # as far as a practice can set its horizon
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
     rule: Rule
-    sentence: str  # for the person who decides, with placeholders for the values
-    values: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str | Text:
-        return Text(self.sentence, **self.values) if self.values else self.sentence
+    text: str | Text  # for the person who decides
 
 
 def why_closed(directory: Directory, provider: Provider, location: Location, start: int) -> BrokenRule | None:
@@ -94,7 +89,7 @@ class ProposedVisit:
         practice = self.directory.practice
         begin, end = self.times.reach(None, None, now)
         if self.start * 60 <= now:
-            yield BrokenRule("begun", "%(time)s has already begun.", {"time": self._clock(self.start)})
+            yield BrokenRule("begun", Text("%(time)s has already begun.", time=self._clock(self.start)))
         elif self.start < begin:
             yield _short_notice(practice.minimum_notice_minutes)
         if self.start >= end:
@@ -105,8 +100,11 @@ class ProposedVisit:
             if not self.times.on_grid(self.procedure.duration_minutes, self.start):
                 yield BrokenRule(
                     "interval",
-                    "Visits begin every %(minutes)s minutes from the start of the hours, not at %(time)s.",
-                    {"minutes": self.directory.practice.slot_interval_minutes, "time": self._clock(self.start)},
+                    Text(
+                        "Visits begin every %(minutes)s minutes from the start of the hours, not at %(time)s.",
+                        minutes=self.directory.practice.slot_interval_minutes,
+                        time=self._clock(self.start),
+                    ),
                 )
             return
         yield _not_open(self.provider, self.location, self.times, self.start, self._end)
@@ -119,23 +117,32 @@ class ProposedVisit:
         if at is None:
             yield BrokenRule(
                 "full",
-                "%(provider)s has no place that is free for the whole of this visit.",
-                {"provider": self.provider.name},
+                Text(
+                    "%(provider)s has no place that is free for the whole of this visit.", provider=self.provider.name
+                ),
             )
         else:
             taken = most_taken(busy, capacity, at, at + 1)
             yield BrokenRule(
                 "full",
-                "%(provider)s has %(taken)s of %(places)s places taken at %(time)s.",
-                {"provider": self.provider.name, "taken": taken, "places": capacity, "time": self._clock(at)},
+                Text(
+                    "%(provider)s has %(taken)s of %(places)s places taken at %(time)s.",
+                    provider=self.provider.name,
+                    taken=taken,
+                    places=capacity,
+                    time=self._clock(at),
+                ),
             )
 
     def _procedure(self) -> Iterator[BrokenRule]:
         if not self.provider.performs(self.procedure.id):
             yield BrokenRule(
                 "procedure",
-                "%(provider)s does not perform %(procedure)s.",
-                {"provider": self.provider.name, "procedure": self.procedure.name},
+                Text(
+                    "%(provider)s does not perform %(procedure)s.",
+                    provider=self.provider.name,
+                    procedure=self.procedure.name,
+                ),
             )
 
     def _clock(self, minute: int) -> str:
@@ -149,19 +156,22 @@ def _not_open(provider: Provider, location: Location, times: OpenTimes, start: i
     if closure is not None:
         return BrokenRule(
             "closed",
-            "%(location)s is closed on this day%(because)s.",
-            {"location": location.name, "because": _because(closure.reason)},
+            Text(
+                "%(location)s is closed on this day%(because)s.",
+                location=location.name,
+                because=_because(closure.reason),
+            ),
         )
     if (off := times.time_off(start, end)) is not None:
         return BrokenRule(
             "away",
-            "%(provider)s is away at this time%(because)s.",
-            {"provider": provider.name, "because": _because(off.reason)},
+            Text("%(provider)s is away at this time%(because)s.", provider=provider.name, because=_because(off.reason)),
         )
     return BrokenRule(
         "hours",
-        "This is outside the hours of %(provider)s at %(location)s.",
-        {"provider": provider.name, "location": location.name},
+        Text(
+            "This is outside the hours of %(provider)s at %(location)s.", provider=provider.name, location=location.name
+        ),
     )
 
 
@@ -175,18 +185,18 @@ def _short_notice(minutes: int) -> BrokenRule:
         return BrokenRule("notice", "This is less than the 1 day's notice that this practice asks for.")
     if minutes % (24 * 60) == 0:
         return BrokenRule(
-            "notice", "This is less than the %(count)s days' notice that this practice asks for.", {"count": days}
+            "notice", Text("This is less than the %(count)s days' notice that this practice asks for.", count=days)
         )
     if minutes == 60:
         return BrokenRule("notice", "This is less than the 1 hour's notice that this practice asks for.")
     if minutes % 60 == 0:
         return BrokenRule(
-            "notice", "This is less than the %(count)s hours' notice that this practice asks for.", {"count": hours}
+            "notice", Text("This is less than the %(count)s hours' notice that this practice asks for.", count=hours)
         )
     if minutes == 1:
         return BrokenRule("notice", "This is less than the 1 minute's notice that this practice asks for.")
     return BrokenRule(
-        "notice", "This is less than the %(count)s minutes' notice that this practice asks for.", {"count": minutes}
+        "notice", Text("This is less than the %(count)s minutes' notice that this practice asks for.", count=minutes)
     )
 
 
@@ -194,5 +204,5 @@ def _far_ahead(days: int) -> BrokenRule:
     if days == 1:
         return BrokenRule("horizon", "This is more than 1 day ahead, the furthest that can be booked.")
     return BrokenRule(
-        "horizon", "This is more than %(count)s days ahead, the furthest that can be booked.", {"count": days}
+        "horizon", Text("This is more than %(count)s days ahead, the furthest that can be booked.", count=days)
     )
