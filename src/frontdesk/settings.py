@@ -32,7 +32,7 @@ def _variable(field: str) -> str:
     return _PREFIX + field.upper()
 
 
-def _rule(holds: Callable[[Any], bool], says: str) -> AfterValidator:
+def _rule(holds: Callable[[Any], bool], says: str) -> AfterValidator:  # given a value of the setting's type
     def check(value: object) -> object:
         if not holds(value):
             raise ValueError(says)
@@ -248,7 +248,7 @@ def load_settings(**options: object) -> Settings:
     return load_with_sources(**options).settings
 
 
-def load_with_sources(**options: Any) -> LoadedSettings:
+def load_with_sources(**options: Any) -> LoadedSettings:  # arguments of the model
     _drop_variables_of_kubernetes()
     fields = Settings.model_fields
     known = [CONFIG_VARIABLE, *map(_variable, fields)]
@@ -282,7 +282,7 @@ def _drop_variables_of_kubernetes() -> None:
             del os.environ[name]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:  # TOML
     """The keys of the file. A relative path in it starts at the file's folder."""
     try:
         with path.open("rb") as file:

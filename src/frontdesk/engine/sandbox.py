@@ -77,7 +77,7 @@ def engine_for(call: Call, engine: Engine) -> Engine:
     return SimulatingEngine(**_fields_of(engine) | {"writes": writes})
 
 
-def _fields_of(record: Engine | Writes) -> dict[str, Any]:
+def _fields_of(record: Engine | Writes) -> dict[str, Any]:  # arguments of its class
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 

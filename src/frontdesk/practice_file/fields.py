@@ -36,7 +36,7 @@ def text_of(details: ErrorDetails) -> Text:
 
 
 def key(description: str, example: object, default: object = ..., alias: str | None = None) -> Any:
-    """A key of the file, as the schema and the reference describe it."""
+    """A key of the file, as the schema and the reference describe it; of any type, like pydantic's `Field`."""
     return Field(default, alias=alias, description=description, examples=[example])
 
 
@@ -44,7 +44,7 @@ def key(description: str, example: object, default: object = ..., alias: str | N
 class Rule:
     """Refuses values in the words of this file; `schema` is what a JSON Schema can say of it."""
 
-    check: Callable[[Any], object]
+    check: Callable[[Any], object]  # given a value of the annotated type
     schema: Mapping[str, object]
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -54,7 +54,7 @@ class Rule:
         return {**handler(inner), **self.schema}
 
 
-def rule(holds: Callable[[Any], object], text: str | Text, **schema: object) -> Rule:
+def rule(holds: Callable[[Any], object], text: str | Text, **schema: object) -> Rule:  # given as above
     """Refuses values for which `holds` is false."""
 
     def check(value: object) -> object:

@@ -39,7 +39,7 @@ def parse(text: str, known: Directory | None, today: date | None) -> PracticeFil
     )
 
 
-def _values(part: Part, **converted: object) -> dict[str, Any]:
+def _values(part: Part, **converted: object) -> dict[str, Any]:  # arguments of the record
     """The values of a part, which has the field names of its record; lists become tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in part} | converted
 

@@ -85,7 +85,7 @@ class Connection(HttpToolsProtocol):
 
     server_state: WorkerState
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # as uvicorn passes them
         super().__init__(*args, **kwargs)
         self._socket: asyncio.Transport
         self.address: str | None = None  # counted by the limit per address

@@ -195,7 +195,7 @@ class Database:
     async def fetchrow(self, sql: str, *args: object) -> asyncpg.Record | None:
         return await self._run(sql, lambda connection: connection.fetchrow(sql, *args))
 
-    async def fetchval(self, sql: str, *args: object) -> Any:
+    async def fetchval(self, sql: str, *args: object) -> Any:  # of the type that PostgreSQL gives it
         return await self._run(sql, lambda connection: connection.fetchval(sql, *args))
 
     async def write(self, sql: str, *args: object) -> asyncpg.Record | None:

@@ -98,7 +98,7 @@ async def save_directory(connection: Connection, practice_id: int, directory: Di
         await _prune(connection, practice_id, directory)
 
 
-def _columns(record: Any) -> dict[str, object]:
+def _columns(record: Any) -> dict[str, object]:  # any dataclass
     return {name: getattr(record, name) for name in field_names(record.__class__) if name != "id"} | {"active": True}
 
 

@@ -26,7 +26,7 @@ def from_row(record: Callable[..., T], row: Row, **given: object) -> T:
 
 
 @cache
-def field_names(record: Any) -> tuple[str, ...]:
+def field_names(record: Any) -> tuple[str, ...]:  # a dataclass
     return tuple(field.name for field in fields(record))
 
 

@@ -219,28 +219,31 @@ class BookingSeen:
     patient_busy: bool
 
 
+OutcomeKind = Literal[
+    "executed",
+    "unchanged",
+    "replayed",
+    "slot_unavailable",
+    "conflict",
+    "declined",
+    "mismatch",
+    "unrecognized",
+    "expired",
+    "stale",
+    "incomplete",
+    "refused",
+    "challenged",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a write or its challenge. `executed`, `unchanged` and `replayed` have a result, `challenged` the
     budget of patients that it exceeds, `refused` what was seen."""
 
-    kind: Literal[
-        "executed",
-        "unchanged",
-        "replayed",
-        "slot_unavailable",
-        "conflict",
-        "declined",
-        "mismatch",
-        "unrecognized",
-        "expired",
-        "stale",
-        "incomplete",
-        "refused",
-        "challenged",
-    ]
+    kind: OutcomeKind
     reason: str | None = None
-    result: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None  # JSON, or the row of a challenge
     seen: BookingSeen | None = None
 
 

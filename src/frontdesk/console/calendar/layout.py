@@ -167,7 +167,7 @@ class _Page:
             )
         return sorted(entries, key=lambda entry: (entry.start.timestamp(), entry.lane))
 
-    def _details(self, shown: Appointment | Hold) -> dict[str, Any]:
+    def _details(self, shown: Appointment | Hold) -> dict[str, Any]:  # arguments of an entry
         details: dict[str, object] = dict(names_of(shown, self.found.directory))
         if isinstance(shown, Hold):
             until = _local(minute_of(shown.held_until), self.zone)

@@ -83,7 +83,7 @@ def _asked(request: ConsoleRequest, directory: Directory) -> tuple[int | None, t
     return location_id, () if provider_id is None or provider_id not in directory.providers else (provider_id,)
 
 
-def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str, Any]:
+def _lists(board: Board, asked: tuple[int | None, tuple[int, ...]]) -> dict[str, Any]:  # values of a template
     location_id, providers = asked
     return {
         "board": board,

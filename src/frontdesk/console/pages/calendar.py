@@ -115,7 +115,7 @@ async def _month_grid(request: ConsoleRequest) -> Response:
     return response
 
 
-def _days(view: MonthView, query: CalendarQuery) -> dict[str, Any]:
+def _days(view: MonthView, query: CalendarQuery) -> dict[str, Any]:  # values of a template
     """A day of a month leads to the week if that is where it was chosen, else to the day."""
     span = "week" if query.span == "week" else "day"
     return {
@@ -249,7 +249,7 @@ def _frame(
     view: CalendarView | MonthView,
     directory: Directory,
     preferences: CalendarPreferences,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # values of a template
     """Links keep what the address asks for; the grid is read with the person's own filters, too."""
     day = query.day or view.today
     before, after = _steps(query, day)
@@ -302,7 +302,7 @@ def _grid_frame(view: CalendarView, shown: CalendarQuery) -> dict[str, object]:
     }
 
 
-def _address(path: str, query: CalendarQuery, **changes: Any) -> str:
+def _address(path: str, query: CalendarQuery, **changes: Any) -> str:  # fields of the query
     wanted = replace(query, **changes)
     parameters = {
         "date": None if wanted.day is None else wanted.day.isoformat(),

@@ -51,8 +51,12 @@ async def _override(request: ConsoleRequest) -> Response:
         raise Problem("not_found", "There is no such visit.")
     if not form.get("sure"):
         return await _read_back(request, chosen, visit, view)
-    given: dict[str, Any] = {"slot_id": chosen.slot_id(request, *visit), "rules": form.all("rule")}
-    given |= {"reason": form.get("reason"), "key": form.get("key")}
+    given: dict[str, Any] = {  # arguments of either action
+        "slot_id": chosen.slot_id(request, *visit),
+        "rules": form.all("rule"),
+        "reason": form.get("reason"),
+        "key": form.get("key"),
+    }
     overrides = request.desk.overrides
     try:
         if view is not None:

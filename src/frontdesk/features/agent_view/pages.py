@@ -190,7 +190,7 @@ async def _render(
 ) -> Response:
     view = request.services[AgentView]
     sandbox = await view.is_sandbox(request.context)
-    shown: dict[str, Any] = {
+    shown: dict[str, Any] = {  # values of the template
         "clients": await request.desk.clients.all(request.context),
         "scenarios": scenarios().values(),
         "operations": OPERATIONS,

@@ -6,10 +6,11 @@ Suggested patients exist in the demo practice only; elsewhere the fields are lef
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from frontdesk.console.language import gettext as _
 from frontdesk.demo.practice import ADA
+from frontdesk.features.agent_view.state import Value
 from frontdesk.texts import N_
 
 _ADA = {"firstName": ADA.first_name, "lastName": ADA.last_name, "phone": ADA.phone, "dob": ADA.dob.isoformat()}
@@ -20,8 +21,8 @@ _UNKNOWN = {"firstName": "Mary", "lastName": "Somerville", "phone": "+1 555 010 
 class ScenarioStep:
     operation: str
     heading: str
-    given: Mapping[str, object] = field(default_factory=dict)  # a timedelta is a date relative to today
-    of_demo: Mapping[str, Any] = field(default_factory=dict)  # like `given`, for the demo practice only
+    given: Mapping[str, Value | timedelta] = field(default_factory=dict)  # a timedelta is a date relative to today
+    of_demo: Mapping[str, Value | timedelta] = field(default_factory=dict)  # like `given`, for the demo practice only
     phase: Literal["call", "confirm"] = "call"
     refused: bool = False  # the step is meant to fail
     simulate: str | None = None

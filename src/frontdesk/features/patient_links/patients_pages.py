@@ -7,7 +7,6 @@ cookie is set: each form carries an encrypted pass, so that a form of another si
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -43,6 +42,7 @@ _CHANGED = N_("The appointment has changed. Check it again.")
 _TOO_OFTEN = N_("Too many attempts. Wait a minute, then try again.")
 
 Work = Callable[["_Visit"], Awaitable[Response]]
+_Attempt = Callable[[Request, RequestProgress], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
             raise
         return _shown(console, request, found)
 
-    def opened(work: Work) -> Callable[[Request, RequestProgress], Awaitable[Response]]:
+    def opened(work: Work) -> _Attempt:
         async def checked(request: Request, attempt: RequestProgress) -> Response:
             check_same_origin(request, console.settings)
             form = await read_form(request, MAX_BODY_BYTES)
@@ -110,7 +110,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
 
         return checked
 
-    def route(path: str, methods: Sequence[str], work: Any) -> Route:
+    def route(path: str, methods: Sequence[str], work: _Attempt) -> Route:
         return Route(PATH + path, with_error_pages(console, PATH + path, _in_words(work)), methods=methods)
 
     return [
@@ -189,9 +189,7 @@ def _shown(
     )
 
 
-def _in_words(
-    work: Callable[[Request, RequestProgress], Awaitable[Response]],
-) -> Callable[[Request, RequestProgress], Awaitable[Response]]:
+def _in_words(work: _Attempt) -> _Attempt:
     """Errors as a page for patients, who cannot sign in."""
 
     async def worded(request: Request, attempt: RequestProgress) -> Response:

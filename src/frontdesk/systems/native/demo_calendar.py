@@ -113,7 +113,10 @@ def _place(
 
 
 def _overbooked(
-    placed: list[tuple[Any, ...]], directory: Directory, taken: list[_Taken], now: datetime
+    placed: list[tuple[Any, ...]],
+    directory: Directory,
+    taken: list[_Taken],
+    now: datetime,  # rows of the table
 ) -> tuple[object, ...] | None:
     """A second patient at a time that is taken: the first one ahead with a provider who sees one patient at a time."""
     for first in placed:

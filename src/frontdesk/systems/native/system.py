@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 from asyncpg import Record
@@ -35,6 +35,7 @@ from frontdesk.systems.port import (
     ChallengeRecord,
     FoundSlots,
     Outcome,
+    OutcomeKind,
     OverrideCheck,
     PatientSearch,
     SchedulingSystem,
@@ -290,7 +291,7 @@ class NativeSystem:
             return Outcome("challenged", None, row)
         return self._outcome(row["outcome"], None, row["result"])
 
-    def _outcome(self, kind: Any, reason: str | None, result: str | None) -> Outcome:
+    def _outcome(self, kind: OutcomeKind, reason: str | None, result: str | None) -> Outcome:
         found = None if result is None else orjson.loads(result)
         if kind == "refused" and found is not None:
             seen = BookingSeen(found["available"], found["patientSeen"], found["patientBusy"])
