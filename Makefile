@@ -82,7 +82,7 @@ fhir-test: setup-dev ## the FHIR adapter against a server from npm packages, the
 client-test: setup-dev ## the examples, and code generated from the OpenAPI document (needs Node and npm)
 	$(HEAVY) tests/clients tests/guides
 
-adding-test: setup-dev ## adds an operation to a copy of the tree, with the steps of CONTRIBUTING.md
+adding-test: setup-dev ## adds an operation and a feature to a copy of the tree, with the steps of CONTRIBUTING.md
 	$(HEAVY) tests/architecture
 
 browser-test: setup-dev ## the console in a real browser: every flow, accessibility, both themes (needs chromium; firefox optional)

@@ -278,6 +278,7 @@ def build_background(service: Service) -> Background:
             Step("idle connections", database.release_idle, every=READY_SECONDS),
             *((Step("fail-over", database.watch, every=WATCH_SECONDS),) if database.hosts.has_alternatives else ()),
             *housekeeping_steps(database, service.engine.clock),
+            *service.engine.services.steps,
             *(() if metrics is None else (metrics.step,)),
         ]
     )

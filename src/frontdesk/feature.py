@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frontdesk.console.navigation import NavItem
     from frontdesk.console.panels import About, Panel, ShownDays
     from frontdesk.desk.arrivals import MarkVisits
+    from frontdesk.doors.metrics import Metrics
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
     from frontdesk.practice_file.part import FeaturePart
@@ -70,6 +71,7 @@ class Parts:
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()
     """What its operations, pages and steps work with; each finds one by its class in `Services`."""
     steps: "Callable[[Core, Services], Iterable[Step]]" = lambda _core, _services: ()  # of the background's work
+    measure: "Callable[[Metrics, Services], None]" = lambda _metrics, _services: None  # adds its metrics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +84,7 @@ class Feature:
     settings: "type[FeaturePart] | None" = None  # in the practice file; None: it has none but `enabled`
     scopes: Mapping[str, str] = field(default_factory=dict)
     """What each lets a client do. No client holds one that it was not given by name."""
+    events: tuple[str, ...] = ()  # types of webhook events
 
     has_commands: bool = False  # in `commands.py`, which the command line imports without the other parts
 
@@ -107,10 +110,16 @@ class Services:
 
     def __init__(self) -> None:
         self._found: dict[type[object], object] = {}
+        self.steps: list[Step] = []
 
     def build(self, core: Core) -> None:
         for feature in features():
             self._found |= {type(service): service for service in feature.parts.services(core)}
+            self.steps += feature.parts.steps(core, self)
+
+    def measure(self, metrics: "Metrics") -> None:
+        for feature in features():
+            feature.parts.measure(metrics, self)
 
     def __getitem__(self, kind: type[T]) -> T:
         return cast(T, self._found[kind])
@@ -119,8 +128,7 @@ class Services:
 @cache
 def features() -> tuple[Feature, ...]:
     """Imported by name, because every layer reads the list and the features stand above all layers."""
-    listed: tuple[Feature, ...] = import_module(_PACKAGE).FEATURES
-    return listed
+    return tuple(import_module(f"{_PACKAGE}.{name}").FEATURE for name in import_module(_PACKAGE).FEATURES)
 
 
 def features_of(stored: StoredFeatures) -> tuple[Feature, ...]:

@@ -59,6 +59,7 @@ def measure_service(metrics: Metrics, service: Measured, background: Background)
     _measure_rate_limiter(metrics, service.limiter)
     _measure_outside(metrics, service.webhooks, service.fhir)
     _measure_background(metrics, background)
+    service.engine.services.measure(metrics)
     altered = service.audit_heads.altered
     about = "Practices whose audit trail no longer matches what was signed."
     metrics.add_gauge("frontdesk_audit_altered_trails", about, (), lambda: {(): len(altered)}, max)

@@ -16,6 +16,7 @@ from frontdesk.feature import features
 from frontdesk.store import database as store
 from frontdesk.store import hosts
 from tests.cli.in_process import Command, command
+from tests.support.audited_features import audited
 from tests.support.world import PRACTICE, World, book
 
 __all__ = ["command"]
@@ -140,7 +141,9 @@ def test_every_command_is_audited_or_named_with_the_reason() -> None:
 @pytest.mark.parametrize("package", ["frontdesk.desk", *(f"frontdesk.features.{each.name}" for each in features())])
 def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
     """Those of a feature are named in `audited.py` beside its tests."""
-    quiet, recorded_by = (QUIET_ACTIONS, {}) if package == "frontdesk.desk" else named_by_feature(package)
+    of_feature = audited(package.rpartition(".")[2])
+    is_desk = package == "frontdesk.desk"
+    quiet, recorded_by = (QUIET_ACTIONS, {}) if is_desk else (of_feature.quiet_actions, of_feature.recorded_by)
     found, silent = set(), []
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         if module.name.endswith(("desk.context", "desk.actors")):
@@ -155,15 +158,7 @@ def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
                     if action not in quiet and not recorded:
                         silent.append(action)
     assert silent == []
-    assert found >= quiet
-
-
-def named_by_feature(package: str) -> tuple[set[str], dict[str, str]]:
-    name = f"tests.{package.removeprefix('frontdesk.')}.audited"
-    if importlib.util.find_spec(name) is None:
-        return set(), {}
-    named = importlib.import_module(name)
-    return named.QUIET_ACTIONS, named.RECORDED_BY
+    assert found >= {*quiet}
 
 
 async def records_of(world: World) -> list[Any]:

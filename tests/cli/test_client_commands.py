@@ -4,15 +4,14 @@ import re
 
 import pytest
 
-from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.access.clients.scopes import SCOPES, every_scope, extension_scopes
 from frontdesk.access.keys.ring import PURPOSES
 from tests.cli.command_line import CommandLine
 
 ADD = ("client", "add", "--practice", "harbor", "--name", "Voice agent")
 NO_SCOPE = (
-    "frontdesk client add: give --scope for each scope that the client needs (practices:read, slots:read, "
-    "patients:read, patients:write, appointments:read, appointments:book, appointments:cancel, "
-    "appointments:confirm, notes:read), or --scope all for all but notes:read."
+    f"frontdesk client add: give --scope for each scope that the client needs ({', '.join(every_scope())}), "
+    f"or --scope all for all but {', '.join(extension_scopes())}."
 )
 
 pytestmark = pytest.mark.usefixtures("harbor")

@@ -10,6 +10,7 @@ from frontdesk.access.staff.sessions import SESSION_LIFETIME
 from frontdesk.console.guard import Page
 from frontdesk.console.practice_forms.editor import Editor
 from frontdesk.console.routes import pages
+from frontdesk.feature import features
 from tests.assistants.connecting import connected, registered
 from tests.console.desk import records, stored
 from tests.console.filled_forms import form_of
@@ -17,6 +18,7 @@ from tests.console.signing_in import TEST_STAFF, link_token, signed_in, use_link
 from tests.console.test_webhook_pages import endpoint, names
 from tests.console.walking import address_of
 from tests.desk.acting import staff_member
+from tests.support.audited_features import audited
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World, book, patient_id, slots
 
@@ -119,10 +121,6 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/appointments/{appointment_id}/move": {"slot": slot},
         "/arrivals/{appointment_id}": {"step": "call_in", "key": "another key"},
         "/appointments/{appointment_id}/record": {"status": "arrived", "key": "a key"},
-        "/away": {"who": "provider-10", "from": "2026-12-01", "do": "start"},
-        "/away/{absence_id}/apply": {"choice-apt": "leave"},
-        "/away/{absence_id}/calls": {"appointment": "apt", "place": "cancelled", "called": "yes"},
-        "/away/{absence_id}/undo": {"all": "yes"},
         "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},
         "/blocks/remove": {"who": "provider-10", "starts": "2026-12-01T00:00", "ends": "2026-12-02T00:00"},
         "/book": {"search": "lovelace"},
@@ -146,11 +144,7 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         "/clients": {**CLIENT, "once": "one"},
         "/clients/{client_id}": CLIENT,
         "/clients/{client_id}/rotate": {"overlap": "24", "once": "two"},
-        "/appointments/{appointment_id}/notes": {"kind": "reason", "text": "Knee", "key": "third key"},
-        "/patients/{patient_id}/notes": {"kind": "reason", "text": "Knee", "key": "fourth key"},
-        "/patients/{patient_id}/notes/remove": {"note": "note"},
         "/patients": {"search": "lovelace"},
-        "/practice/feeds": {"provider": "10"},
         "/practice/webhooks": {"url": "https://hooks.example.com/in", "events": "appointment.booked", "once": "three"},
         "/pin": PIN,
         "/patients/new": {"firstName": "Mary", "lastName": "Moe", "dob": "1980-12-26", "phone": "+1 555 010 0180"},
@@ -168,7 +162,8 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
         await browser.post("/console/pin", data=PIN)
     if page.path == "/connect":
         return {"request": urlencode((await registered(world)).request()), "decision": "connect"}
-    return forms.get(page.path, {})
+    of_features = (audited(feature.name).forms for feature in features())
+    return {**dict(forms), **{path: form for each in of_features for path, form in each.items()}}.get(page.path, {})
 
 
 @pytest.mark.parametrize("page", RECORDED, ids=lambda page: f"{page.method} {page.path}")

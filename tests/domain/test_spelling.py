@@ -4,9 +4,9 @@ import pytest
 
 from frontdesk.access.clients.scopes import every_scope
 from frontdesk.domain.spelling import closest
-from frontdesk.outbound.webhooks.events import EVENT_TYPES
+from frontdesk.outbound.webhooks.events import event_types
 
-KNOWN = (*every_scope(), *EVENT_TYPES, "harbor", "riverside")
+KNOWN = (*every_scope(), *event_types(), "harbor", "riverside")
 
 
 @pytest.mark.parametrize(

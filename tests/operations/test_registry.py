@@ -80,8 +80,6 @@ ANSWERS = {
     "cancel_appointment": STEP,
     "confirm_attendance": STEP,
     "reschedule_appointment": STEP,
-    # Extensions
-    "list_notes": {f"items.{name}" for name in ("kind", "text", "appointmentId", "writtenAt")},
 }
 
 each_operation = pytest.mark.parametrize("operation", published().values(), ids=lambda operation: operation.name)
@@ -185,8 +183,12 @@ def test_every_listed_error_is_in_the_catalogue_and_listed_once(operation: Opera
 
 
 @each_operation
-def test_an_answer_has_the_fields_of_the_contract_and_no_other(operation: Operation) -> None:
+def test_an_answer_is_a_record(operation: Operation) -> None:
     assert issubclass(operation.output, Record)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_an_answer_has_the_fields_of_the_contract_and_no_other(operation: Operation) -> None:
     assert set(_fields(plain_schema(operation.output))) == ANSWERS[operation.name]
 
 

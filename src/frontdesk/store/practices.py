@@ -13,6 +13,7 @@ from frontdesk.domain.ids import new_patient_id
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.domain.spelling import closest
+from frontdesk.feature import Feature
 from frontdesk.practice_file import PatientRecord, PracticeFile
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, DatabaseUnavailable, set_practice
@@ -73,6 +74,12 @@ async def practice_ids(database: Database) -> dict[str, int]:
     """The ids of all practices by slug."""
     rows = await database.fetch("SELECT slug, practice_id FROM practice ORDER BY slug")
     return {row["slug"]: row["practice_id"] for row in rows}
+
+
+async def practices_that_use(database: Database, feature: Feature) -> list[int]:
+    """Those that are not suspended and have not switched the feature off."""
+    rows = await database.fetch("SELECT practice_id, features FROM practice WHERE NOT suspended")
+    return [row["practice_id"] for row in rows if feature.is_enabled(orjson.loads(row["features"]))]
 
 
 async def import_practice(

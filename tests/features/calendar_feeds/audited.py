@@ -1,7 +1,9 @@
-"""Actions that leave no audit record of their own, and those of which another one, which they call, leaves it."""
+from tests.support.audited_features import Audited
 
-QUIET_ACTIONS = {
-    "CalendarFeeds.read",  # not of staff; its disclosures are recorded by append_disclosure
-    "Feeds.all",
-}
-RECORDED_BY: dict[str, str] = {}
+AUDITED = Audited(
+    quiet_actions={
+        "CalendarFeeds.read",  # not of staff; its disclosures are recorded by append_disclosure
+        "Feeds.all",
+    },
+    forms={"/practice/feeds": {"provider": "10"}},
+)

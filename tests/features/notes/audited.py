@@ -1,4 +1,10 @@
-"""Actions that leave no audit record of their own, and those of which another one, which they call, leaves it."""
+from tests.support.audited_features import Audited
 
-QUIET_ACTIONS = {"Notes.authors", "Notes.for_agents", "Notes.on_patients"}
-RECORDED_BY: dict[str, str] = {}
+AUDITED = Audited(
+    quiet_actions={"Notes.authors", "Notes.for_agents", "Notes.on_patients"},
+    forms={
+        "/appointments/{appointment_id}/notes": {"kind": "reason", "text": "Knee", "key": "third key"},
+        "/patients/{patient_id}/notes": {"kind": "reason", "text": "Knee", "key": "fourth key"},
+        "/patients/{patient_id}/notes/remove": {"note": "note"},
+    },
+)

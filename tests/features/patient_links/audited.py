@@ -1,4 +1,3 @@
-"""Actions that leave no audit record of their own, and those of which another one, which they call, leaves it."""
+from tests.support.audited_features import Audited
 
-QUIET_ACTIONS = {"PatientLinks.of"}
-RECORDED_BY: dict[str, str] = {}
+AUDITED = Audited(quiet_actions={"PatientLinks.of"})

@@ -8,7 +8,7 @@ from frontdesk.console.language import gettext as _
 from frontdesk.desk.form_uses import SecretShown
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.endpoints import Endpoint
-from frontdesk.outbound.webhooks.events import EVENT_TYPES
+from frontdesk.outbound.webhooks.events import event_types
 from frontdesk.outbound.webhooks.sender import Sent
 
 _LIST = "/practice/webhooks"
@@ -27,7 +27,7 @@ async def _list(
         status=422 if errors else 200,
         told=await request.desk.webhooks.all(request.context),
         slug=request.staff.practice_slug,
-        event_types=EVENT_TYPES,
+        event_types=event_types(),
         typed=typed or Form(),
         errors=errors or {},
         tested=tested,

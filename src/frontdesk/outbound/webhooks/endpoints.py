@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from frontdesk.access.keys.encryption import KeyCipher
 from frontdesk.audit.trail import AuditRecorder
 from frontdesk.domain.spelling import closest
-from frontdesk.outbound.webhooks.events import EVENT_TYPES
+from frontdesk.outbound.webhooks.events import event_types
 from frontdesk.outbound.webhooks.signing import new_secret, secret_text
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
@@ -118,8 +118,8 @@ async def add_endpoint(
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret. The caller has checked the URL. `limit` is how many the practice may have."""
     for event in events:
-        if event not in EVENT_TYPES:
-            raise WebhookError(f"There is no event {event!r}{closest(event, EVENT_TYPES)}.")
+        if event not in event_types():
+            raise WebhookError(f"There is no event {event!r}{closest(event, event_types())}.")
     endpoint_id = f"whk_{practice_id}_{secrets.token_hex(8)}"
     secret = new_secret()
     async with database.transaction(practice_id) as connection:

@@ -1,14 +1,18 @@
 """Events as sent to receivers: a type, a time, ids and the consent, nothing personal."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import TypedDict
 
 import orjson
 from asyncpg import Record
 
 from frontdesk.domain.local_time import iso_utc
+from frontdesk.feature import features
+from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 
-EVENT_TYPES = (
+_EVENT_TYPES = (
     "appointment.booked",
     "appointment.rescheduled",
     "appointment.confirmed",
@@ -21,6 +25,7 @@ EVENT_TYPES = (
     "client.patientBudgetExceeded",
     "client.matchingLocked",
 )
+_ADD = "INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES ($1, $2, $3, $4)"
 _SENT = ("Id", "At", "budget", "consent")  # the budget is "hour" or "day"
 _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"
 _NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
@@ -30,6 +35,17 @@ class EventDocument(TypedDict):
     type: str
     timestamp: str
     data: dict[str, object]
+
+
+def event_types() -> tuple[str, ...]:
+    return (*_EVENT_TYPES, *(event for feature in features() for event in feature.events))
+
+
+async def add_event(
+    connection: Connection, practice_id: int, event: str, subject: Mapping[str, str], occurred_at: datetime
+) -> None:
+    """Adds the event to the transaction of what it tells of. Its subject holds ids and times only."""
+    await connection.execute(_ADD, practice_id, event, orjson.dumps(subject).decode(), occurred_at)
 
 
 def event_name(event_id: int) -> str:
