@@ -40,7 +40,8 @@ def recipe(tree: Path, target: str) -> list[list[str]]:
 
 
 def contents(tree: Path) -> dict[str, bytes]:
-    files = (path for path in tree.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    caches = {"__pycache__", ".mypy_cache"}
+    files = (path for path in tree.rglob("*") if path.is_file() and caches.isdisjoint(path.parts))
     return {path.relative_to(tree).as_posix(): path.read_bytes() for path in files}
 
 

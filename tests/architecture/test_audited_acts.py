@@ -16,7 +16,7 @@ from frontdesk.feature import features
 from frontdesk.store import database as store
 from frontdesk.store import hosts
 from tests.cli.in_process import Command, command
-from tests.support.audited_features import audited
+from tests.support.audited_features import Audited, audited
 from tests.support.world import PRACTICE, World, book
 
 __all__ = ["command"]
@@ -141,9 +141,8 @@ def test_every_command_is_audited_or_named_with_the_reason() -> None:
 @pytest.mark.parametrize("package", ["frontdesk.desk", *(f"frontdesk.features.{each.name}" for each in features())])
 def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
     """Those of a feature are named in `audited.py` beside its tests."""
-    of_feature = audited(package.rpartition(".")[2])
     is_desk = package == "frontdesk.desk"
-    quiet, recorded_by = (QUIET_ACTIONS, {}) if is_desk else (of_feature.quiet_actions, of_feature.recorded_by)
+    named = Audited(quiet_actions=QUIET_ACTIONS) if is_desk else audited(package.rpartition(".")[2])
     found, silent = set(), []
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         if module.name.endswith(("desk.context", "desk.actors")):
@@ -153,12 +152,12 @@ def test_every_action_of_the_desk_is_audited_or_named(package: str) -> None:
                 if kind.__module__ == module.name and not name.startswith("_"):
                     action = f"{kind.__name__}.{name}"
                     found.add(action)
-                    source, by = inspect.getsource(method), recorded_by.get(action)
+                    source, by = inspect.getsource(method), named.recorded_by.get(action)
                     recorded = RECORDS.search(source) if by is None else f"self.{by}(context" in source
-                    if action not in quiet and not recorded:
+                    if action not in named.quiet_actions and not recorded:
                         silent.append(action)
     assert silent == []
-    assert found >= {*quiet}
+    assert found >= {*named.quiet_actions}
 
 
 async def records_of(world: World) -> list[Any]:
