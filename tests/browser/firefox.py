@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from websockets.sync.client import ClientConnection, connect
 
 SECONDS = 60.0  # for anything: a loaded machine takes its time
-_LOOK_SECONDS = 0.05
+_POLL_INTERVAL_SECONDS = 0.05
 # Toasts stay until the test has seen them.
 _PATIENT = """() => {
   const usual = window.setTimeout;
@@ -79,7 +79,7 @@ class Firefox:
                     return
             except (AssertionError, BidiError) as error:  # between two pages
                 last = str(error)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_INTERVAL_SECONDS)
         raise AssertionError(f"{expression} does not become true: {last} {self.run('document.body.innerText')}")
 
     def focus(self, selector: str, text: str = "") -> None:
@@ -158,5 +158,5 @@ def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
     while time.monotonic() < ends and process.poll() is None:
         if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", said.read_text()):
             return found[1]
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_INTERVAL_SECONDS)
     raise AssertionError(f"Firefox does not listen: {said.read_text()}")

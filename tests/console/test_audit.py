@@ -221,7 +221,7 @@ async def test_a_page_looks_through_a_bounded_part_of_the_trail(
         looked += 1
         if rows(page):
             break
-        assert "Look further back" in page.text
+        assert "Search further back" in page.text
         address = re.findall(r'rel="next" href="([^"]+)"', page.text)[0].replace("&amp;", "&")
     assert looked == 4
 
@@ -309,7 +309,7 @@ async def test_only_one_check_runs_and_its_progress_is_told_by_every_node(
     world: World, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await append(world, 500)
-    monkeypatch.setattr(audit, "_SAY_SECONDS", 0.0)
+    monkeypatch.setattr(audit, "_PROGRESS_SECONDS", 0.0)
     reached, go = asyncio.Event(), asyncio.Event()
     verify = audit.verify_chain
     runs = []

@@ -23,7 +23,7 @@ from tests.mcp.served import Served
 # Not one that is still being written.
 _ADDRESS = re.compile(rb"https?://\S+?/oauth/authorize\?[^\s\"'<>\x00-\x1f]+(?=[\s\"'<>\x00-\x1f])")
 _SECONDS = 240.0
-_LOOK_SECONDS = 0.3
+_POLL_INTERVAL_SECONDS = 0.3
 _OPENED = "opened"
 # Claude Code and opencode ask nobody on the internet.
 _OFFLINE = (
@@ -152,7 +152,7 @@ async def _parts(process: asyncio.subprocess.Process, opened: Path) -> AsyncIter
     assert process.stdout is not None
     reading, known = asyncio.create_task(process.stdout.read(65536)), 0
     while True:
-        await asyncio.wait([reading], timeout=_LOOK_SECONDS)
+        await asyncio.wait([reading], timeout=_POLL_INTERVAL_SECONDS)
         # It may open the next one while somebody follows the first.
         if opened.exists() and (addresses := opened.read_bytes()[known:]).endswith(b"\n"):
             known += len(addresses)

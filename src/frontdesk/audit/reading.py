@@ -14,7 +14,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.rows import Row
 
 BATCH = 5000
-_FEW = 100
+_LAST_BATCH_SIZE = 100
 _OUT_OF_ORDER = timedelta(hours=1)  # record ids are only roughly in order of time
 
 
@@ -71,7 +71,7 @@ class AuditPage:
 async def seal_pending(database: Database, practice_id: int) -> None:
     """Seal pending records; later ones may stay pending, and all of them if the head points back into the chain."""
     with contextlib.suppress(asyncpg.UniqueViolationError):
-        while await seal(database, practice_id) >= _FEW:
+        while await seal(database, practice_id) >= _LAST_BATCH_SIZE:
             pass
 
 

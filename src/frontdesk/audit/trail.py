@@ -18,9 +18,9 @@ from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, PartUnavailable, set_practice
 from frontdesk.store.practice_work import for_each_practice, practices_with
 
-_SEAL_AT_ONCE = 500
+_SEAL_BATCH_SIZE = 500
 _SEAL_PAUSE_SECONDS = 0.5
-_LOOK_SECONDS = 60.0
+_POLL_INTERVAL_SECONDS = 60.0
 
 COMMAND_LINE = "command-line"  # the actor of changes made by commands
 _MAX_SUBJECTS = 200  # of one record of a bulk disclosure
@@ -73,11 +73,11 @@ class AuditTrail:
         self.database = database
         self._to_seal: set[int] = set()
         self._failed: set[int] = set()  # practices not tried again before the next look
-        self._look_at = 0.0
+        self._poll_at = 0.0
         self._wake = asyncio.Event()
         self._wake.set()
         self.step = Step(
-            "audit sealing", self.seal_due, every=_LOOK_SECONDS, wake=self._wake, pause=_SEAL_PAUSE_SECONDS
+            "audit sealing", self.seal_due, every=_POLL_INTERVAL_SECONDS, wake=self._wake, pause=_SEAL_PAUSE_SECONDS
         )
 
     def seal_soon(self, practice_id: int) -> None:
@@ -92,10 +92,10 @@ class AuditTrail:
         self.seal_soon(entry.practice_id)
 
     async def seal_due(self) -> None:
-        if time.monotonic() >= self._look_at:
+        if time.monotonic() >= self._poll_at:
             with suppress(PartUnavailable):  # a worker is lost; what others wrote is sealed all the same
                 await self.find_unsealed()
-            self._look_at = time.monotonic() + _LOOK_SECONDS
+            self._poll_at = time.monotonic() + _POLL_INTERVAL_SECONDS
         await self.seal_pending()
 
     async def find_unsealed(self) -> None:
@@ -112,7 +112,7 @@ class AuditTrail:
             raise
 
     async def _seal(self, practice_id: int) -> None:
-        if await seal(self.database, practice_id) == _SEAL_AT_ONCE:
+        if await seal(self.database, practice_id) == _SEAL_BATCH_SIZE:
             self.seal_soon(practice_id)
 
 
@@ -129,7 +129,7 @@ async def append_disclosure(connection: Connection, entry: AuditEntry) -> None:
 
 
 async def seal(database: Database, practice_id: int) -> int:
-    sealed: int = await database.fetchval("SELECT seal_audit($1, $2)", practice_id, _SEAL_AT_ONCE)
+    sealed: int = await database.fetchval("SELECT seal_audit($1, $2)", practice_id, _SEAL_BATCH_SIZE)
     return sealed
 
 

@@ -18,7 +18,7 @@ from frontdesk.store.database import Database
 
 MAX_VIOLATIONS = 100
 _MAX_UNSEALED_AGE = timedelta(minutes=1)
-_SAID_EVERY = 200
+_PROGRESS_INTERVAL = 200
 
 _HEAD = """
 SELECT (SELECT sequence FROM audit_head WHERE practice_id = $1) AS sequence,
@@ -33,13 +33,13 @@ LEFT JOIN audit_seal s ON s.practice_id = r.practice_id AND s.record_id = r.reco
 LEFT JOIN audit_unsealed u ON u.practice_id = r.practice_id AND u.record_id = r.record_id
 WHERE r.practice_id = $1 AND r.record_id > $2 ORDER BY r.record_id LIMIT $3
 """  # noqa: S608 - columns of ours
-_WAITING_FOR_NOTHING = """
+_REMOVED_BEFORE_SEALING = """
 SELECT u.record_id FROM audit_unsealed u
 LEFT JOIN audit_record r ON r.practice_id = u.practice_id AND r.record_id = u.record_id
 WHERE u.practice_id = $1 AND r.record_id IS NULL ORDER BY u.record_id LIMIT $2
 """
 
-_MISFITS = {
+_MISMATCHES = {
     "reordered": "does not follow the record before it: the order was changed.",
     "changed": "does not match its seal: it was changed, or the seal before it was.",
 }
@@ -104,7 +104,7 @@ class ChainReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Misfit:
+class _Mismatch:
     """A seal that does not follow from the previous seal and its record."""
 
     previous: bytes
@@ -182,15 +182,15 @@ async def _broken_links(
     kept: Collection[Head],
 ) -> list[ChainViolation]:
     violations: list[ChainViolation] = []
-    misfits: list[_Misfit] = []
+    mismatches: list[_Mismatch] = []
     sequence, previous, head_hash = 0, b"", b""
     followed = 0
     missing = set(kept)
     async for row in sealed_records(database, practice_id):
-        if progress is not None and followed % _SAID_EVERY == 0:
+        if progress is not None and followed % _PROGRESS_INTERVAL == 0:
             await progress(followed, head["sequence"] or 0)
         followed += 1
-        if len(violations) + len(misfits) >= MAX_VIOLATIONS:
+        if len(violations) + len(mismatches) >= MAX_VIOLATIONS:
             break
         linked = row["sequence"] == sequence + 1
         if not linked:
@@ -199,7 +199,7 @@ async def _broken_links(
             message = f"Record {row['sealed_id']} (sequence {row['sequence']}) was removed."
             violations.append(ChainViolation("removed", message, row["sequence"], row["sealed_id"]))
         elif linked and not _fits(previous, row, row["hash"]):
-            misfits.append(_Misfit(previous, row))
+            mismatches.append(_Mismatch(previous, row))
         violations += signatures.violations(row)
         sequence, previous = row["sequence"], row["hash"]
         missing.discard(Head(sequence, previous))
@@ -208,7 +208,7 @@ async def _broken_links(
     else:
         violations += _head_violations(head, sequence, head_hash)
         violations += [_kept_head_missing(each, sequence) for each in missing]
-    return sorted([*violations, *_named(misfits)], key=lambda violation: violation.sequence or 0)
+    return sorted([*violations, *_named(mismatches)], key=lambda violation: violation.sequence or 0)
 
 
 def _head_violations(head: Record, last_seen: int, hash_seen: bytes) -> list[ChainViolation]:
@@ -242,22 +242,22 @@ def _missing_seals(first: int, last: int) -> ChainViolation:
     return ChainViolation("sealMissing", f"The {which} missing.", first)
 
 
-def _named(misfits: list[_Misfit]) -> Iterable[ChainViolation]:
+def _named(mismatches: list[_Mismatch]) -> Iterable[ChainViolation]:
     """A seal that matches another record or predecessor was moved; one that matches nothing covers a changed record."""
-    for misfit in misfits:
-        row = misfit.row
+    for mismatch in mismatches:
+        row = mismatch.row
         place = f"Record {row['record_id']} (sequence {row['sequence']})"
-        kind: ViolationKind = "reordered" if _belongs_elsewhere(misfit, misfits) else "changed"
-        yield ChainViolation(kind, f"{place} {_MISFITS[kind]}", row["sequence"], row["record_id"])
+        kind: ViolationKind = "reordered" if _belongs_elsewhere(mismatch, mismatches) else "changed"
+        yield ChainViolation(kind, f"{place} {_MISMATCHES[kind]}", row["sequence"], row["record_id"])
 
 
-def _belongs_elsewhere(misfit: _Misfit, misfits: list[_Misfit]) -> bool:
+def _belongs_elsewhere(mismatch: _Mismatch, mismatches: list[_Mismatch]) -> bool:
     return any(
-        _fits(misfit.previous, other.row, misfit.row["hash"])
-        or _fits(other.previous, misfit.row, misfit.row["hash"])
-        or _fits(other.row["hash"], misfit.row, misfit.row["hash"])
-        for other in misfits
-        if other is not misfit
+        _fits(mismatch.previous, other.row, mismatch.row["hash"])
+        or _fits(other.previous, mismatch.row, mismatch.row["hash"])
+        or _fits(other.row["hash"], mismatch.row, mismatch.row["hash"])
+        for other in mismatches
+        if other is not mismatch
     )
 
 
@@ -270,7 +270,7 @@ def _fits(previous: bytes, record: Record, sealed: bytes) -> bool:
 
 async def _unsealed_records(database: Database, practice_id: int, now: datetime) -> list[ChainViolation]:
     async with database.transaction(practice_id) as connection:
-        gone = await connection.fetch(_WAITING_FOR_NOTHING, practice_id, MAX_VIOLATIONS)
+        gone = await connection.fetch(_REMOVED_BEFORE_SEALING, practice_id, MAX_VIOLATIONS)
     violations = [
         ChainViolation(
             "removed", f"Record {row['record_id']} was removed before it was sealed.", None, row["record_id"]

@@ -31,7 +31,7 @@ from frontdesk.systems.port import SystemUnavailable
 PAGE = 50
 SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
 _BATCHES = 20  # of the trail, searched for one page
-_SILENT = timedelta(seconds=30)  # without progress for so long, the worker has died
+_STALLED_AFTER = timedelta(seconds=30)  # without progress for so long, the worker has died
 _PROGRESS_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ ON CONFLICT (practice_id) DO UPDATE SET check_id = excluded.check_id, started_by
 WHERE audit_check.finished_at IS NOT NULL OR audit_check.heard_at < $5
 RETURNING true
 """
-_SAY = """
+_SAVE_PROGRESS = """
 UPDATE audit_check SET checked = $3, expected = $4, heard_at = $5 WHERE practice_id = $1 AND check_id = $2
 """
 _END = """
@@ -177,7 +177,7 @@ class AuditRecords:
         check_id, now = secrets.token_hex(8), context.now
         async with self.database.transaction(context.practice_id) as connection:
             started = await connection.fetchval(
-                _BEGIN, context.practice_id, check_id, context.staff.staff_id, now, now - _SILENT
+                _BEGIN, context.practice_id, check_id, context.staff.staff_id, now, now - _STALLED_AFTER
             )
         if started:
             await context.record("console.verify_audit")
@@ -196,7 +196,7 @@ class AuditRecords:
         state: CheckState = "running"
         if report is not None:
             state = "broken" if report["violations"] else "whole"
-        elif row["heard_at"] < context.now - _SILENT:
+        elif row["heard_at"] < context.now - _STALLED_AFTER:
             state = "interrupted"
         return Check(
             state,
@@ -221,7 +221,7 @@ class AuditRecords:
             await asyncio.sleep(0)
             if time.monotonic() - reported_at >= _PROGRESS_SECONDS:
                 reported_at = time.monotonic()
-                await self._write(_SAY, practice_id, check_id, checked, expected, self.clock())
+                await self._write(_SAVE_PROGRESS, practice_id, check_id, checked, expected, self.clock())
 
         try:
             report: ChainReport = await verify_chain(self.database, practice_id, self.clock(), progress, keys=self.keys)

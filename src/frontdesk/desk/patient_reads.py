@@ -7,7 +7,7 @@ from datetime import datetime
 from frontdesk.access.clients.authentication import PATIENT_LIMITS
 from frontdesk.access.limits.match_attempts import forget_misses
 from frontdesk.desk.context import ActionContext
-from frontdesk.engine.patient_guard import ASKED
+from frontdesk.engine.patient_guard import ASKED_PERSON
 from frontdesk.store.database import Database
 
 _MAX_PERSONS = 20
@@ -89,7 +89,7 @@ class PatientReads:
             )
             persons = await connection.fetch(_PERSONS, context.practice_id, client_id, context.now, _MAX_PERSONS)
         assert row is not None
-        asked = [AskedPerson(ASKED + each["person"], *list(each.values())[1:]) for each in persons]
+        asked = [AskedPerson(ASKED_PERSON + each["person"], *list(each.values())[1:]) for each in persons]
         return ClientReads(**row, persons=asked)
 
     async def alarms(self, context: ActionContext) -> list[ClientReads]:

@@ -95,7 +95,7 @@ class PracticeFiles:
     async def preview(self, context: ActionContext, text: str, *, prune: bool) -> Preview:
         """Shows what a file would change. Raises PracticeFileError with every error."""
         context.require("admin")
-        stored, file = await self._judged(context, text, prune=prune)
+        stored, file = await self._checked_file(context, text, prune=prune)
         numbers = [patient.number for patient in file.patients]
         patients = {row.number: row for row in await stored_patients(self.database, context.practice_id, numbers)}
         compared = await stored_patient_ids(self.database, context.practice_id, numbers)
@@ -127,7 +127,7 @@ class PracticeFiles:
         """Imports the whole file, if the practice still has the version that was compared. Raises StrandingRefused if
         `stranded` does not say what becomes of the appointments that lose what they were booked for."""
         context.require("admin")
-        stored, file = await self._judged(context, text, prune=prune)
+        stored, file = await self._checked_file(context, text, prune=prune)
         after = after_import(stored.directory, file.directory, prune=prune)
         change, choice = self._stranding(context, stored.directory, after), stranded or default_choice(prune=prune)
         upstream = await change.settle_upstream(choice, context.now)
@@ -149,7 +149,9 @@ class PracticeFiles:
 
         return Stranding(before, after, system)
 
-    async def _judged(self, context: ActionContext, text: str, *, prune: bool) -> tuple[StoredDirectory, PracticeFile]:
+    async def _checked_file(
+        self, context: ActionContext, text: str, *, prune: bool
+    ) -> tuple[StoredDirectory, PracticeFile]:
         stored = await load_directory(self.database, context.practice_id)
         errors: list[FileError] = []
         file: PracticeFile | None = None

@@ -27,12 +27,12 @@ class Stranded:
 
 
 def find_stranded(before: Directory, after: Directory, appointments: Iterable[Appointment]) -> list[Stranded]:
-    """The appointments that lose something. What an appointment lacks already, it cannot lose."""
+    """The appointments that lose something. It cannot lose what is missing already."""
     known, coming = _Offers(before, before), _Offers(after, before)
     found = []
     for each in appointments:
-        lacks = known.lacking(each)
-        loses = tuple(loss for loss in coming.lacking(each) if loss not in lacks)
+        missing = known.missing_of(each)
+        loses = tuple(loss for loss in coming.missing_of(each) if loss not in missing)
         # Without a provider or a location there are no hours either.
         if len(loses) > 1:
             loses = tuple(loss for loss in loses if loss != "hours")
@@ -45,7 +45,7 @@ def may_strand(before: Directory, after: Directory) -> bool:
     """Whether an appointment can lose anything but hours."""
     known, coming = _Offers(before, before), _Offers(after, before)
     return any(
-        set(coming.lacking_records(*ids)) - set(known.lacking_records(*ids))
+        set(coming.missing_records(*ids)) - set(known.missing_records(*ids))
         for ids in (
             (provider_id, location_id, visit_type.id, procedure.id)
             for provider_id in before.providers
@@ -64,13 +64,13 @@ class _Offers:
         self._booked_in = booked_in.practice.scheduling_system
         self._open: dict[tuple[int, int], OpenTimes] = {}
 
-    def lacking(self, appointment: Appointment) -> list[Loss]:
-        lacks = self.lacking_records(
+    def missing_of(self, appointment: Appointment) -> list[Loss]:
+        missing = self.missing_records(
             appointment.provider_id, appointment.location_id, appointment.visit_type_id, appointment.procedure_id
         )
-        return lacks if self._is_open(appointment) else [*lacks, "hours"]
+        return missing if self._is_open(appointment) else [*missing, "hours"]
 
-    def lacking_records(self, provider_id: int, location_id: int, visit_type_id: int, procedure_id: int) -> list[Loss]:
+    def missing_records(self, provider_id: int, location_id: int, visit_type_id: int, procedure_id: int) -> list[Loss]:
         practice = self._directory.practice
         provider, location = self._directory.providers[provider_id], self._directory.locations[location_id]
         visit_type = self._directory.visit_types[visit_type_id]

@@ -15,7 +15,7 @@ from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import engine_for
 from frontdesk.operations import Operation, published
 from frontdesk.settings import Settings
-from frontdesk.web.bodies import look_up_again, read_body, require_json_body
+from frontdesk.web.bodies import identify_again, read_body, require_json_body
 from frontdesk.web.http_request import SIMULATE, HttpRequest, decoded, request_of, send_response
 from frontdesk.web.negotiation import response_type
 from frontdesk.web.request_log import RequestLog
@@ -48,7 +48,7 @@ class RestDoor:
             body = b""
             if operation.method != "GET":
                 body = await _json_body(request, receive, errors)
-                look_up_again(request, self._engine.authenticator)
+                identify_again(request, self._engine.authenticator)
             call = _call(operation, path, request, body, errors)
             answer = await engine_for(call, self._engine).execute(call)
         except Problem as problem:

@@ -20,7 +20,7 @@ from frontdesk.systems.port import (
     SchedulingSystem,
 )
 
-ASKED = "asked_"  # and the hash of the person that a match asked for, in the subjects of an audit record
+ASKED_PERSON = "asked_"  # and the hash of the person that a match asked for, in the subjects of an audit record
 _NOBODY = ""
 
 
@@ -55,7 +55,7 @@ class CountedMatches:
     async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
         found = await self.matching.match_patients(first_name, last_name, phone, dob)
         person = self.attempts.person(self.caller.practice_id, first_name, last_name, dob)
-        self.subjects.append(ASKED + person.hex())
+        self.subjects.append(ASKED_PERSON + person.hex())
         await self.attempts.count(self.caller, person, phone, self.now, is_hit=bool(found))
         return found
 
@@ -70,14 +70,14 @@ class KnownPatients:
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         found = await self.system.patients.get_patient(patient)
-        return found if await self._knows(_NOBODY if found is None else found.id) else None
+        return found if await self._may_see(_NOBODY if found is None else found.id) else None
 
     async def contacts(self, patient_ids: Sequence[str]) -> dict[str, Contact]:
         return await self.system.patients.contacts(patient_ids)
 
     async def get_appointment(self, appointment_id: str) -> Appointment | None:
         found = await self.system.appointments.get_appointment(appointment_id)
-        return found if await self._knows(_NOBODY if found is None else found.patient_id) else None
+        return found if await self._may_see(_NOBODY if found is None else found.patient_id) else None
 
     async def list_appointments(
         self, wanted: AppointmentFilter, *, limit: int, after: AppointmentPosition | None
@@ -94,10 +94,10 @@ class KnownPatients:
         hold_id: str | None = None,
     ) -> BookingCheck | None:
         checked = await self.system.bookings.check_booking(slot, patient_id, now, moved, hold_id)
-        knows = await self._knows(patient_id)
+        knows = await self._may_see(patient_id)
         return checked if checked is None or knows else replace(checked, patient_seen=None)
 
-    async def _knows(self, patient_id: str) -> bool:
+    async def _may_see(self, patient_id: str) -> bool:
         """Asked also where nothing was found: an unknown patient takes as long as one that does not exist."""
         sql, caller = "SELECT known_to($1, $2, $3)", self.caller
         return bool(await self.database.fetchval(sql, caller.practice_id, caller.client_id, [patient_id]))

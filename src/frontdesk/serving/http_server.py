@@ -116,11 +116,11 @@ class _Server(uvicorn.Server):
         if self._drains_since is None:
             self._drains_since = time.monotonic()
             self.server_state.drain()
-            self._tell_app("on_drain")
+            self._notify_app("on_drain")
         return time.monotonic() >= self._drains_since + self._drain_seconds
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._tell_app("on_close")
+        self._notify_app("on_close")
         await super().shutdown(sockets)
 
     async def _wait_tasks_to_complete(self) -> None:
@@ -134,7 +134,7 @@ class _Server(uvicorn.Server):
             if tasks:
                 await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
 
-    def _tell_app(self, event: str) -> None:
+    def _notify_app(self, event: str) -> None:
         tell: Callable[[], None] | None = getattr(self.config.app, event, None)
         if tell is not None:
             tell()

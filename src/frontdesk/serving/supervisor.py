@@ -28,7 +28,7 @@ GO, READY, BEAT, DATABASE_DOWN = b"g", b"r", b"b", b"d"
 _STOP_SECONDS = 5.0  # for a worker that serves nobody any more
 _CLOSE_SECONDS = 15.0  # for background work, the audit trail and the database, after the last call
 _RESTART_SECONDS = 3.0  # least time between two starts of a worker, in case it always fails
-_MOMENT_SECONDS = 0.1
+_POLL_INTERVAL_SECONDS = 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -147,7 +147,7 @@ def _supervise(
             status = worker.end(_STOP_SECONDS)
             workers.remove(worker)
             metrics.remove_worker(worker.process.pid)
-            if select.select([signals], [], [], _MOMENT_SECONDS)[0]:
+            if select.select([signals], [], [], _POLL_INTERVAL_SECONDS)[0]:
                 return  # the signal that ended it was for all of us
             if starting is not None:
                 raise ServingError("The service could not be kept running; the lines above say why.")

@@ -41,12 +41,12 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
     threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
     settings = load_settings()
     configure_logging(settings.log_level)
-    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
+    logging.getLogger("uvicorn.error").addFilter(_is_logged)
     try:
         bound = shared_socket(address, int(port))
         drop_root_privileges()
         certificate = certificate_of(settings)
-        app = create(lambda: _tell(supervisor, DATABASE_DOWN))
+        app = create(lambda: _report(supervisor, DATABASE_DOWN))
     except (AccountError, ServingError) as error:
         _log.error("A worker could not start: %s", error)
         return _CANNOT_START
@@ -61,12 +61,12 @@ def main(address: str, port: str, factory: str, descriptor: str) -> int:
         _max_connections(),
         certificate,
         on_started=lambda: supervisor.sendall(READY),
-        beat=lambda: _tell(supervisor, BEAT),
+        beat=lambda: _report(supervisor, BEAT),
     )
     return 0
 
 
-def _tell(supervisor: socket.socket, message: bytes) -> None:
+def _report(supervisor: socket.socket, message: bytes) -> None:
     with contextlib.suppress(OSError):  # a full buffer holds enough of these
         supervisor.send(message, socket.MSG_DONTWAIT)
 
@@ -79,7 +79,7 @@ def _exit_with(supervisor: socket.socket) -> None:
     os._exit(1)
 
 
-def _is_worth_a_line(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     """Drops cancelled calls. Replaces uvicorn's traceback text, which quotes values, by the exception."""
     if record.getMessage().startswith("Traceback"):
         record.msg, record.args, record.exc_info = "The service could not be opened or closed", None, sys.exc_info()

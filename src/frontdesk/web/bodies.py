@@ -30,7 +30,7 @@ async def read_body(request: HttpRequest, receive: Receive, limit: int = MAX_BOD
     return b"".join(parts)
 
 
-def look_up_again(request: HttpRequest, authenticator: Authenticator, resource: str = "") -> None:
+def identify_again(request: HttpRequest, authenticator: Authenticator, resource: str = "") -> None:
     """Forgets the caller unless their status is still the one that the gateway has checked: the body may have taken its
     time, and the client may have been disabled meanwhile."""
     if request.token and request.caller is not None:

@@ -50,7 +50,7 @@ class _Lease:
     used: int = 0
     unused: int = 0
 
-    def give_up(self) -> None:
+    def return_calls(self) -> None:
         self.unused += self.left
         self.left = 0
 
@@ -230,7 +230,7 @@ class RateLimiter:
             sent_at = self._monotonic()
             lease = account.lease
             if sent_at >= lease.deadline:
-                lease.give_up()
+                lease.return_calls()
             waiting, asked = 0, 0
             if more:
                 rate = lease.used / max(sent_at - account.asked_at, _MIN_MEASURED_SECONDS)
@@ -269,12 +269,12 @@ class RateLimiter:
     def _apply(self, account: _Account, row: Record, sent_at: float) -> None:
         per_minute, quota, lease = row["per_minute"], row["quota"], account.lease
         if row["minute_started_at"] != lease.minute:
-            lease.give_up()
+            lease.return_calls()
             if lease.used:  # the last calls of the previous minute
                 self._start(self._send_report(account, lease))
             lease = account.lease = _Lease(row["minute_started_at"])
         elif (per_minute, quota) != (account.per_minute, account.quota):
-            lease.give_up()
+            lease.return_calls()
         # Our minute must never end later than the database's.
         lease.ends = sent_at + row["minute_seconds"]
         account.times_until = 0.0

@@ -13,7 +13,7 @@ from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.engine.sandbox import engine_for
 from frontdesk.operations import BY_NAME, Operation
-from frontdesk.web.bodies import look_up_again
+from frontdesk.web.bodies import identify_again
 from frontdesk.web.http_request import SIMULATE, HttpRequest, RawHeaders, decoded
 
 _ANY_TOKEN_MAY = BY_NAME["get_capabilities"]
@@ -45,18 +45,18 @@ class Calls:
     async def admit_again(self) -> None:
         """Checks the caller again after the body, which may have taken its time."""
         assert self.operation is not None, "admit comes first"
-        look_up_again(self._http, self._engine.authenticator)
+        identify_again(self._http, self._engine.authenticator)
         await self.admit(self.operation)
 
     async def run(self, operation: Operation, **values: object) -> dict[str, Any]:
         """The operation's answer. `values` have their published names; None is left out."""
-        return await self._execute(operation, _stated(values), None)
+        return await self._execute(operation, _without_none(values), None)
 
     async def write(
         self, operation: Operation, values: Mapping[str, object], *, key: str | None, removed: Iterable[str] = ()
     ) -> dict[str, Any]:
         """The answer of a write with an Idempotency-Key. `removed` values are null."""
-        return await self._execute(operation, _stated(values) | dict.fromkeys(removed), key)
+        return await self._execute(operation, _without_none(values) | dict.fromkeys(removed), key)
 
     async def result_of(self, key: str | None, token: str | None) -> Mapping[str, Any]:
         """What a write with this Idempotency-Key or confirmation token answered; empty if it was not executed."""
@@ -108,5 +108,5 @@ class Calls:
         self._http.added[:] = [each for each in self._http.added if each[0] not in names] + limits
 
 
-def _stated(values: Mapping[str, object]) -> dict[str, object]:
+def _without_none(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}

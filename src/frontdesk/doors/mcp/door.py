@@ -17,7 +17,14 @@ from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.clients.validation import ordered
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.mcp.elicitation import SESSION, Elicitation, agreement, declined, needs_ways, question_of
+from frontdesk.doors.mcp.elicitation import (
+    SESSION,
+    Elicitation,
+    agreement,
+    declined,
+    needs_consent_methods,
+    question_of,
+)
 from frontdesk.doors.mcp.messages import (
     Message,
     Rejection,
@@ -44,7 +51,7 @@ from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import SimulatedByGateway, engine_for
 from frontdesk.operations import BY_NAME, Operation
 from frontdesk.settings import Settings
-from frontdesk.web.bodies import look_up_again, read_body, require_json_body
+from frontdesk.web.bodies import identify_again, read_body, require_json_body
 from frontdesk.web.http_request import HttpRequest, RawHeaders, decoded, request_of, send_response, with_added
 from frontdesk.web.negotiation import MAX_ACCEPT_LENGTH
 from frontdesk.web.request_log import RequestLog
@@ -131,13 +138,13 @@ class McpDoor:
             return Reply(202, b"", [_NO_SNIFFING], 202)
         result = result_of(message, caller, self._settings.public_url)
         headers = _STREAM
-        if message.method == "initialize" and needs_ways(caller):
+        if message.method == "initialize" and needs_consent_methods(caller):
             headers = [*_STREAM, (SESSION, self._elicitation.session(caller, message.params.get("capabilities")))]
         return Reply(200, frame(result_reply(message, result)), headers, 200)
 
     async def _message(self, http: HttpRequest, receive: Receive) -> Message:
         body = await read_body(http, receive)
-        look_up_again(http, self._engine.authenticator, PATH)
+        identify_again(http, self._engine.authenticator, PATH)
         require_json_body(http.headers.get(b"content-type"), body)
         if not _takes_event_streams(http.headers.get(b"accept")):
             raise Problem("not_acceptable", "Replies are event streams: Accept must allow text/event-stream.")
@@ -179,7 +186,7 @@ class McpDoor:
         if operation.kind == "write" and http.caller is None:  # the ways to ask a person depend on the caller
             http.caller = await self._check_token(request)
         caller, request.call = http.caller, call_of(operation, message, http, PATH)
-        if operation.kind == "write" and caller is not None and needs_ways(caller):
+        if operation.kind == "write" and caller is not None and needs_consent_methods(caller):
             request.call.host = self._elicitation.ways(message, caller, http.headers.get(SESSION))
             try:
                 request.call.agreed = await self._elicitation.agreed_to(message, caller, http.request_id)

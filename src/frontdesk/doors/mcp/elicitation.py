@@ -27,7 +27,7 @@ from frontdesk.web.http_request import decoded
 CONFIRM: Final = "confirm"
 SESSION: Final = b"mcp-session-id"
 MAX_QUESTIONS = 8  # that a client has open at one worker
-LOOK_SECONDS = 0.25
+POLL_INTERVAL_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 _ALIVE = b": waiting for an answer\n\n"
 _SCHEMA = {
@@ -37,7 +37,7 @@ _SCHEMA = {
 }
 
 
-def ways_of(capabilities: object) -> frozenset[Consent]:
+def consent_methods_of(capabilities: object) -> frozenset[Consent]:
     """The ways of asking a person that a client declares. An empty `elicitation` means forms."""
     elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
     forms = isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
@@ -45,7 +45,7 @@ def ways_of(capabilities: object) -> frozenset[Consent]:
     return frozenset(way for way, is_declared in declared.items() if is_declared)
 
 
-def needs_ways(caller: Caller) -> bool:
+def needs_consent_methods(caller: Caller) -> bool:
     """Whether calls of this caller depend on what its host can do; others get the token of the contract."""
     return caller.staff_id is not None or any(not meets("token", demand) for demand in caller.demands.values())
 
@@ -92,12 +92,12 @@ class Elicitation:
 
     def session(self, caller: Caller, capabilities: object) -> bytes:
         """A session id that carries what the host of a handshake revision can do: no state is kept for it."""
-        return self.signed("session", caller, ",".join(sorted(ways_of(capabilities)))).encode()
+        return self.signed("session", caller, ",".join(sorted(consent_methods_of(capabilities)))).encode()
 
     def ways(self, message: Message, caller: Caller, session: bytes | None) -> frozenset[Consent]:
         """The ways in which the host can ask, as a modern request or `initialize` has declared them."""
         if message.modern:
-            return ways_of(message.params["_meta"][CAPABILITIES])
+            return consent_methods_of(message.params["_meta"][CAPABILITIES])
         declared = (self.verified("session", caller, decoded(session)) or "").split(",")
         return frozenset(way for way in CONSENTS if way in declared)
 
@@ -136,34 +136,34 @@ class Elicitation:
 
     async def agreed(self, caller: Caller, token: str, receive: Receive, send: Send, request_id: str) -> bool:
         """Waits for the answer while the stream is open. Without a yes in time, the challenge is withdrawn."""
-        gone = asyncio.create_task(_gone(receive))
+        disconnected = asyncio.create_task(_wait_for_disconnect(receive))
         answered = False
         try:
             async with asyncio.timeout(self._engine.writes.token_lifetime.total_seconds()):
-                answered = await self._answered(caller, token, gone, send)
+                answered = await self._answered(caller, token, disconnected, send)
                 return answered
         except TimeoutError:
             return False
         finally:
-            gone.cancel()
+            disconnected.cancel()
             if not answered:
                 with contextlib.suppress(Problem):
                     await self.answer(caller, token, agreed=False, request_id=request_id)
 
-    async def _answered(self, caller: Caller, token: str, gone: "asyncio.Task[None]", send: Send) -> bool:
+    async def _answered(self, caller: Caller, token: str, disconnected: "asyncio.Task[None]", send: Send) -> bool:
         spoke = time.monotonic()
         while True:
             agreed = await self._engine.writes.intents.is_agreed(caller, token)
             if agreed is not False:
                 return agreed is True
-            await asyncio.wait([gone], timeout=LOOK_SECONDS)
-            if gone.done():
+            await asyncio.wait([disconnected], timeout=POLL_INTERVAL_SECONDS)
+            if disconnected.done():
                 return False
             if time.monotonic() - spoke >= _HEARTBEAT_SECONDS:
                 spoke = time.monotonic()
                 await send({"type": "http.response.body", "body": _ALIVE, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

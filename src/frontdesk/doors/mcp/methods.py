@@ -2,7 +2,7 @@
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.doors.mcp.cards import contents
-from frontdesk.doors.mcp.elicitation import needs_ways
+from frontdesk.doors.mcp.elicitation import needs_consent_methods
 from frontdesk.doors.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, Message
 from frontdesk.doors.mcp.results import (
     discovered,
@@ -17,7 +17,7 @@ from frontdesk.operations import extensions_for
 
 def result_of(message: Message, caller: Caller | None, public_url: str) -> object:
     """The result of a message that calls no tool."""
-    cards = caller is not None and needs_ways(caller)
+    cards = caller is not None and needs_consent_methods(caller)
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
             raise message.rejection(INVALID_PARAMS, "Unknown cursor: all tools are on one page.")

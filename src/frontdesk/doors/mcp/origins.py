@@ -21,14 +21,14 @@ class Origins:
         self._local = settings.host in _LOOPBACK or public.hostname in _LOOPBACK
         self._hosts = frozenset(hosts | _LOOPBACK if self._local else hosts)
         self._origins = frozenset(origin_of(url) for url in (settings.public_url, *settings.allowed_origins))
-        self._refusal = lru_cache(maxsize=16)(self._judge)
+        self._refusal = lru_cache(maxsize=16)(self._check_headers)
 
     def check(self, headers: Mapping[bytes, bytes]) -> None:
         refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
             raise Rejection(INVALID_REQUEST, refusal[1], status=refusal[0])
 
-    def _judge(self, host_header: bytes | None, origin_header: bytes | None) -> tuple[int, str] | None:
+    def _check_headers(self, host_header: bytes | None, origin_header: bytes | None) -> tuple[int, str] | None:
         host, origin = decoded(host_header), decoded(origin_header)
         if _hostname(f"//{host or ''}") not in self._hosts:
             return 421, "This server does not answer under the name in the Host header."

@@ -167,7 +167,7 @@ class Deliverer:
         if await self._outcomes.record(practice_id, outcome):
             dead = sent.failure is not None and wait is None
             self.attempts["delivered" if sent.failure is None else "dead" if dead else "failed"] += 1
-            self._tell(practice_id, row, sent, dead=dead)
+            self._report(practice_id, row, sent, dead=dead)
         return sent
 
     async def _send(self, practice_id: int, row: Record) -> Sent:
@@ -193,7 +193,7 @@ class Deliverer:
             self._public_only.put(endpoint_id, known)
         return known
 
-    def _tell(self, practice_id: int, row: Record, sent: Sent, *, dead: bool) -> None:
+    def _report(self, practice_id: int, row: Record, sent: Sent, *, dead: bool) -> None:
         level = logging.WARNING if dead else logging.INFO
         _log.log(
             level,

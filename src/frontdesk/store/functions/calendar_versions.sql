@@ -11,7 +11,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT ceil(date_part('epoch', moment) /
 -- A change, numbered as if it were the first of its calendar: version, first start, last end, a random number that tells it
 -- from another one of the same version, which there may be after a fail-over that lost the first, and the lane of a new
 -- appointment, null for any other change.
-CREATE OR REPLACE FUNCTION touched(first_start timestamptz, last_end timestamptz, new_lane integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION changed_range(first_start timestamptz, last_end timestamptz, new_lane integer) RETURNS bigint[]
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT ARRAY[ARRAY[
         1, frontdesk.epoch_minutes(first_start), frontdesk.end_minutes(last_end), (random() * 1e15)::bigint, new_lane

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION count_calendar_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
-    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until), NULL)
+    SELECT practice_id, provider_id, 1, changed_range(min(starts_at), max(busy_until), NULL)
     FROM changed GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id
     ON CONFLICT (practice_id, provider_id)
     DO UPDATE SET version = c.version + 1, recent = newest_changes(c.version + 1, excluded.recent, c.recent);
@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION count_new_appointments() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
-    SELECT practice_id, provider_id, 1, touched(
+    SELECT practice_id, provider_id, 1, changed_range(
         min(starts_at), max(busy_until), CASE WHEN count(*) = 1 AND every(status <> 'cancelled') THEN min(lane) END
     )
     FROM changed GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id
@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION count_calendar_update() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calendar_version AS c (practice_id, provider_id, version, recent)
-    SELECT practice_id, provider_id, 1, touched(min(starts_at), max(busy_until), NULL)
+    SELECT practice_id, provider_id, 1, changed_range(min(starts_at), max(busy_until), NULL)
     FROM (SELECT practice_id, provider_id, starts_at, busy_until FROM before
           UNION ALL SELECT practice_id, provider_id, starts_at, busy_until FROM after) changed
     GROUP BY practice_id, provider_id ORDER BY practice_id, provider_id

@@ -8,7 +8,7 @@ DECLARE
     v_change bigint[];
 BEGIN
     IF TG_OP <> 'INSERT' AND NOT v_stays THEN
-        v_change := frontdesk.touched(OLD.starts_at, OLD.busy_until, NULL);
+        v_change := frontdesk.changed_range(OLD.starts_at, OLD.busy_until, NULL);
         INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
         VALUES (OLD.practice_id, OLD.provider_id, 1, v_change)
         ON CONFLICT (practice_id, provider_id) DO UPDATE SET
@@ -16,11 +16,11 @@ BEGIN
     END IF;
     IF TG_OP <> 'DELETE' THEN
         IF v_stays THEN
-            v_change := frontdesk.touched(
+            v_change := frontdesk.changed_range(
                 least(OLD.starts_at, NEW.starts_at), greatest(OLD.busy_until, NEW.busy_until), NULL
             );
         ELSE
-            v_change := frontdesk.touched(NEW.starts_at, NEW.busy_until, NULL);
+            v_change := frontdesk.changed_range(NEW.starts_at, NEW.busy_until, NULL);
         END IF;
         INSERT INTO frontdesk.calendar_version AS c (practice_id, provider_id, version, recent)
         VALUES (NEW.practice_id, NEW.provider_id, 1, v_change)
