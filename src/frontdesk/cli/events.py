@@ -9,7 +9,7 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, to_json
 
 if TYPE_CHECKING:
-    from asyncpg import Record
+    from frontdesk.outbound.webhooks.events import Event
 
 _SHOWN = 20
 _PAGE = 500
@@ -32,13 +32,13 @@ def add_commands(commands: Commands) -> None:
 def _tail(args: argparse.Namespace) -> None:
     since = None if args.since is None else event_number(args.since)
 
-    def show(row: "Record") -> None:
+    def show(event: "Event") -> None:
         from frontdesk.outbound.webhooks.events import event_document, event_name
 
-        name, event = event_name(row["event_id"]), event_document(row)
-        document = {"id": name, **event}
-        ids = " ".join(str(value) for value in event["data"].values())
-        line = f"{event['timestamp']}  {name}  {event['type']}  {ids}".rstrip()
+        name, sent = event_name(event.event_id), event_document(event)
+        document = {"id": name, **sent}
+        ids = " ".join(str(value) for value in sent["data"].values())
+        line = f"{sent['timestamp']}  {name}  {sent['type']}  {ids}".rstrip()
         print(to_json(document, indent=None) if args.json else line, flush=args.follow)
 
     async def work(context: CommandContext) -> None:
@@ -47,31 +47,31 @@ def _tail(args: argparse.Namespace) -> None:
 
         practice_id = await context.practice_id(args.practice)
 
-        async def show_all(rows: Sequence["Record"]) -> None:
+        async def show_all(events: Sequence["Event"]) -> None:
             """Records the patients and appointments of the events, then prints them."""
-            if not rows:
+            if not events:
                 return
-            ids = dict.fromkeys(each for row in rows for each in event_subjects(row))
+            ids = dict.fromkeys(each for event in events for each in event_subjects(event))
             entry = context.audit.entry(practice_id, "command.read_events", list(ids))
             async with context.database.transaction(practice_id) as connection:
                 await append_disclosure(connection, entry)
-            for row in rows:
-                show(row)
+            for event in events:
+                show(event)
 
-        async def after(event_id: int) -> list["Record"]:
+        async def after(event_id: int) -> list["Event"]:
             return await events_after(context.database, practice_id, event_id, _PAGE)
 
         floor = since or 0
         known: list[int] = []
-        rows = await newest_events(context.database, practice_id, _PAGE) if since is None else await after(since)
-        shown = rows[-_SHOWN:] if since is None else rows
-        while rows:
+        events = await newest_events(context.database, practice_id, _PAGE) if since is None else await after(since)
+        shown = events[-_SHOWN:] if since is None else events
+        while events:
             await show_all(shown)
-            known = [*known, *(row["event_id"] for row in rows)]
+            known = [*known, *(event.event_id for event in events)]
             if len(known) >= _PAGE:  # one page covers every late commit
                 known = known[-_PAGE:]
                 floor = known[0] - 1
-            rows = shown = await after(known[-1])
+            events = shown = await after(known[-1])
         if args.follow:
             await _follow(after, floor, known, show_all)
 
@@ -79,10 +79,10 @@ def _tail(args: argparse.Namespace) -> None:
 
 
 async def _follow(
-    after: Callable[[int], Awaitable[list["Record"]]],
+    after: Callable[[int], Awaitable[list["Event"]]],
     floor: int,
     known: Sequence[int],
-    show_all: Callable[[Sequence["Record"]], Awaitable[None]],
+    show_all: Callable[[Sequence["Event"]], Awaitable[None]],
 ) -> None:
     """Print new events. Recent ids are read again, because events may commit in a different order than their ids."""
     import asyncio
@@ -93,11 +93,11 @@ async def _follow(
         await asyncio.sleep(_POLL_SECONDS)
         now = time.monotonic()
         place = floor
-        while rows := await after(place):
-            new = [row for row in rows if row["event_id"] not in recent]
+        while events := await after(place):
+            new = [event for event in events if event.event_id not in recent]
             await show_all(new)
-            recent |= {row["event_id"]: now for row in new}
-            place = rows[-1]["event_id"]
+            recent |= {event.event_id: now for event in new}
+            place = events[-1].event_id
         old = [event_id for event_id, seen in recent.items() if seen < now - _SETTLED_SECONDS]
         floor = max(old, default=floor)
         recent = {event_id: seen for event_id, seen in recent.items() if event_id > floor}

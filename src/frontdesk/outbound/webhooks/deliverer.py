@@ -9,7 +9,8 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -20,12 +21,13 @@ from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.background import Step
 from frontdesk.cache import BoundedCache
 from frontdesk.outbound.webhooks.endpoints import decrypt_secrets, is_public_only
-from frontdesk.outbound.webhooks.events import event_document, event_name
+from frontdesk.outbound.webhooks.events import Event, event_document, event_name
 from frontdesk.outbound.webhooks.outcomes import Outcome, Outcomes
 from frontdesk.outbound.webhooks.sender import Sender, Sent
 from frontdesk.outbound.webhooks.signing import signed_headers
 from frontdesk.store.database import Database, DatabaseUnavailable, PartUnavailable
 from frontdesk.store.practice_work import for_each_practice
+from frontdesk.store.rows import from_row
 
 LEASE = timedelta(seconds=30)
 RESULTS = ("delivered", "failed", "dead")
@@ -47,6 +49,14 @@ SELECT practice_id, true AS due FROM practice WHERE has_webhooks AND practice_id
 _LEASE = "SELECT * FROM lease_webhook_deliveries($1, $2, $3, $4, $5, $6)"
 _TRACE = "SELECT traceparent FROM event_trace WHERE practice_id = $1 AND event_id = $2"
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery(Event):
+    endpoint_id: str
+    url: str
+    secrets: Sequence[bytes]
+    attempts: int
 
 
 def wait_after(attempts: int, jitter: float) -> timedelta | None:
@@ -117,7 +127,7 @@ class Deliverer:
                 _LEASE, practice_id, self._now(), self._holder, self._lease, places, MAX_PER_ENDPOINT
             )
             for row in leased:
-                task = asyncio.create_task(self._deliver(practice_id, row), name="webhook")
+                task = asyncio.create_task(self._deliver(practice_id, from_row(Delivery, row)), name="webhook")
                 self._sending[task] = practice_id
                 task.add_done_callback(self._end)
                 started.append(task)
@@ -141,11 +151,11 @@ class Deliverer:
         if not task.cancelled() and task.exception() is not None:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
 
-    async def _deliver(self, practice_id: int, row: Record) -> None:
-        attributes = {"frontdesk.endpoint": row["endpoint_id"], "frontdesk.event": event_name(row["event_id"])}
-        of_write = await self._traceparent(practice_id, row["event_id"]) if tracing.tracer.records else None
-        with tracing.tracer.request_to(f"webhook {row['type']}", attributes, of_write) as span:
-            sent = await self._attempt(practice_id, row)
+    async def _deliver(self, practice_id: int, delivery: Delivery) -> None:
+        attributes = {"frontdesk.endpoint": delivery.endpoint_id, "frontdesk.event": event_name(delivery.event_id)}
+        of_write = await self._traceparent(practice_id, delivery.event_id) if tracing.tracer.records else None
+        with tracing.tracer.request_to(f"webhook {delivery.type}", attributes, of_write) as span:
+            sent = await self._attempt(practice_id, delivery)
             if sent.status is not None:
                 span.set_attribute("http.response.status_code", sent.status)
             if sent.failure is not None:
@@ -160,26 +170,26 @@ class Deliverer:
             return None  # the webhook is sent all the same
         return found
 
-    async def _attempt(self, practice_id: int, row: Record) -> Sent:
-        sent = await self._send(practice_id, row)
-        wait = None if sent.failure is None else wait_after(row["attempts"] + 1, random.random())  # noqa: S311
-        outcome = Outcome(row["endpoint_id"], row["event_id"], sent.status, sent.milliseconds, sent.failure, wait)
+    async def _attempt(self, practice_id: int, delivery: Delivery) -> Sent:
+        sent = await self._send(practice_id, delivery)
+        wait = None if sent.failure is None else wait_after(delivery.attempts + 1, random.random())  # noqa: S311
+        outcome = Outcome(delivery.endpoint_id, delivery.event_id, sent.status, sent.milliseconds, sent.failure, wait)
         if await self._outcomes.record(practice_id, outcome):
             dead = sent.failure is not None and wait is None
             self.attempts["delivered" if sent.failure is None else "dead" if dead else "failed"] += 1
-            self._report(practice_id, row, sent, dead=dead)
+            self._report(practice_id, delivery, sent, dead=dead)
         return sent
 
-    async def _send(self, practice_id: int, row: Record) -> Sent:
-        body = orjson.dumps(event_document(row))
+    async def _send(self, practice_id: int, delivery: Delivery) -> Sent:
+        body = orjson.dumps(event_document(delivery))
         try:
-            keys = decrypt_secrets(self._cipher, row["endpoint_id"], row["secrets"])
+            keys = decrypt_secrets(self._cipher, delivery.endpoint_id, delivery.secrets)
         except SecretKeyError:
             return Sent(None, 0, "secret cannot be opened")
-        headers = signed_headers(keys, event_name(row["event_id"]), self._now() or datetime.now(UTC), body)
+        headers = signed_headers(keys, event_name(delivery.event_id), self._now() or datetime.now(UTC), body)
         headers |= tracing.tracer.headers()
-        public_only = await self._is_public_only(practice_id, row["endpoint_id"])
-        return await self._sender.send(row["url"], headers, body, public_only=public_only)
+        public_only = await self._is_public_only(practice_id, delivery.endpoint_id)
+        return await self._sender.send(delivery.url, headers, body, public_only=public_only)
 
     async def _is_public_only(self, practice_id: int, endpoint_id: str) -> bool:
         if not self._sender.allow_private:
@@ -193,15 +203,15 @@ class Deliverer:
             self._public_only.put(endpoint_id, known)
         return known
 
-    def _report(self, practice_id: int, row: Record, sent: Sent, *, dead: bool) -> None:
+    def _report(self, practice_id: int, delivery: Delivery, sent: Sent, *, dead: bool) -> None:
         level = logging.WARNING if dead else logging.INFO
         _log.log(
             level,
             "webhook dead letter" if dead else "webhook",
             extra={
                 "practiceId": practice_id,
-                "endpoint": row["endpoint_id"],
-                "event": event_name(row["event_id"]),
+                "endpoint": delivery.endpoint_id,
+                "event": event_name(delivery.event_id),
                 "status": sent.status,
                 "milliseconds": sent.milliseconds,
                 "failure": sent.failure,
