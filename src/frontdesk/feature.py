@@ -63,6 +63,7 @@ class Parts:
     """Sections that mark an entry of the menu as current, by the path of the entry."""
     notices: Mapping[str, str] = field(default_factory=dict)  # shown after an action, by the key in the address
     practice_tabs: tuple[tuple[str, str], ...] = ()  # path and title, on the page of the practice
+    search_links: tuple[tuple[str, str], ...] = ()  # path and title, where the set-up asks for a first search
     panels: "tuple[Panel[About], ...]" = ()  # on the pages of patients and appointments
     calendar_panels: "tuple[Panel[ShownDays | None], ...]" = ()
     block_panels: "tuple[Panel[Mapping[str, str]], ...]" = ()  # before time with appointments in it is blocked

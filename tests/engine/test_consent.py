@@ -12,7 +12,6 @@ from frontdesk.access.staff.members import Role
 from frontdesk.audit.trail import seal
 from frontdesk.audit.verify import verify_chain
 from frontdesk.domain.consent import CONSENTS, consent_required, meets
-from frontdesk.features.patient_links.my_appointments import BY_LINK
 from frontdesk.operations import OPERATIONS
 from frontdesk.outbound.webhooks.events import event_document, newest_events
 from frontdesk.practice_file import dump, parse
@@ -132,7 +131,7 @@ def test_only_what_patients_do_by_their_links_can_demand_one() -> None:
     text = PRACTICE.replace("SLUG", "harbor").replace("timeZone", "consent: {KEY: link}, timeZone", 1)
     for name in ConsentPart.model_fields:
         written = text.replace("KEY", to_camel(name))
-        if name in BY_LINK:
+        if name in ("confirm_attendance", "cancel_appointment"):
             assert parse(written).directory.practice.consent == {name: "link"}
         else:
             with pytest.raises(PracticeFileError, match=r"practice\.consent\..+'card' or 'staff'"):

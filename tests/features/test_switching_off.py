@@ -1,16 +1,22 @@
 """A practice that has switched a feature off: its operations, pages, panels and marks are gone, and its data stay."""
 
+import re
+
 import httpx
 import pytest
 
 from frontdesk.access.clients.scopes import SCOPES
+from frontdesk.console.routes import pages
+from frontdesk.feature import features
 from frontdesk.practice_file import PracticeFileError, parse
 from tests.console.desk import stored
 from tests.console.filled_forms import send
 from tests.console.signing_in import signed_in
+from tests.console.walking import address_of
 from tests.features.switching import stored_file, switch
 from tests.support.world import World, book, patient_id
 
+ADDRESSES = re.compile(r'(?:href|action)="([^"?#]+)')
 NOTE = {"kind": "interpreter", "text": "Speaks Portuguese", "key": "a key", "for_agents": "yes"}
 
 
@@ -41,6 +47,21 @@ async def test_a_feature_that_is_off_is_nowhere_and_its_data_are_there_when_it_i
     await switch(world, {})
     assert "Speaks Portuguese" in (await staff.get(f"/console/patients/{ada}")).text
     assert (await reader.get(f"/api/patients/{ada}/notes")).json()["items"][0]["text"] == "Speaks Portuguese"
+
+
+async def test_what_is_off_has_no_page_and_nothing_leads_to_one(world: World, admin: httpx.AsyncClient) -> None:
+    agent = await world.client()
+    booked, ada = await book(agent), await patient_id(agent)
+    await switch(world, {feature.name: {"enabled": False} for feature in features()})
+    off = [page for feature in features() for page in feature.parts.pages]
+    for page in off:
+        assert (await admin.request(page.method, address_of(page))).status_code == 404, page.path
+    shown = [address_of(page) for page in pages() if page.method == "GET" and "{" not in page.path and page not in off]
+    leading = re.compile("|".join(re.sub(r"\{\w+\}", "[^/]+", f"/console{page.path}") for page in off))
+    for address in (*shown, f"/console/appointments/{booked}", f"/console/patients/{ada}"):
+        if not address.startswith("/console/live"):
+            html = (await admin.get(address)).text
+            assert [each for each in ADDRESSES.findall(html) if leading.fullmatch(each)] == [], address
 
 
 async def test_admins_switch_a_feature_off_and_on_in_the_form_of_the_practice(

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from frontdesk.console.guard import ConsoleRequest, Page
+from frontdesk.console.guard import PREFIX, ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.language import ngettext
 from frontdesk.desk.checklist import Progress
@@ -82,7 +82,9 @@ def _steps(progress: Progress, request: ConsoleRequest) -> list[SetupStep]:
             _("Search for a free time"),
             searched,
             _("A client has searched.") if searched else _("A search reserves nothing."),
-            (("/console/agent", _("See what an agent sees")),),
+            tuple(
+                (PREFIX + path, _(title)) for feature in request.features for path, title in feature.parts.search_links
+            ),
             () if searched else search,
         ),
         SetupStep(

@@ -263,6 +263,7 @@ def _properties(operation: Operation) -> Mapping[str, Schema]:
 
 
 NAVIGATION = {"Agents": (NavItem(PATH, N_("Agent's view"), "agent", "admin"),)}
+SEARCH_LINKS = ((PATH, N_("See what an agent sees")),)
 PAGES = (
     Page("GET", PATH, _render, role="admin"),
     Page("POST", PATH, _step_page, role="admin"),

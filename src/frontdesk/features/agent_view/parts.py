@@ -6,5 +6,6 @@ PARTS = Parts(
     actions=(actions.TRY_OUT,),
     pages=pages.PAGES,
     navigation=pages.NAVIGATION,
+    search_links=pages.SEARCH_LINKS,
     services=lambda core: (AgentView(core.engine, core.tokens, core.settings.public_url),),
 )
