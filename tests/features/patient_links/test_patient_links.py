@@ -135,6 +135,14 @@ async def test_a_patient_confirms_and_cancels_by_the_link(
     assert len(reads) > 3, "every page that shows the appointment is recorded"
 
 
+async def test_a_patient_reads_in_their_language_why_a_reason_is_refused(sent: Sent) -> None:
+    review = await send(sent.browser, await sent.open(), REVIEW)
+    sent.browser.headers["Accept-Language"] = "de"
+    refused = await send(sent.browser, review, CANCEL, reason="x" * 501)
+    assert refused.status_code == 422
+    assert "Grund darf höchstens 500 Zeichen haben" in refused.text
+
+
 async def test_pressed_twice_at_once_one_cancellation(world: World, agent: httpx.AsyncClient, sent: Sent) -> None:
     page = await sent.open()
     forms = [form_of(await send(sent.browser, page, REVIEW), CANCEL) for _ in range(2)]
