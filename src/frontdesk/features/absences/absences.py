@@ -173,18 +173,18 @@ class Absences:
     ) -> None:
         """Executes one choice, unless the calendar shows that it was executed before or is out of date."""
         wanted = place_wanted(absence, entry, self.engine.slot_ids(context.practice_id))
-        appointment, fault = await system.appointments.get_appointment(entry.appointment_id), None
+        appointment, failure = await system.appointments.get_appointment(entry.appointment_id), None
         given_up = absence.ended_at is not None and entry.choice != "back"
         if appointment is not None and place_of(appointment) != wanted and not given_up:
-            fault = await self._attempt(context, system, absence, entry, appointment)
+            failure = await self._attempt(context, system, absence, entry, appointment)
             appointment = await system.appointments.get_appointment(entry.appointment_id)
         after: Choice | None = None
         outcome = entry.outcome
         if appointment is None:
-            fault = _GONE
+            failure = _GONE
         elif place_of(appointment) == wanted:
             after, outcome = ("leave", None) if entry.choice == "back" else ("back" if given_up else None, wanted)
-        await self.store.finish(context, absence, entry, after, fault, outcome)
+        await self.store.finish(context, absence, entry, after, failure, outcome)
 
     async def _attempt(
         self,

@@ -49,7 +49,7 @@ class AbsenceEntry:
     choice: Choice | None = None  # all but leave: not executed yet
     slot_id: str | None = None
     request_id: str | None = None
-    fault: str | None = None
+    failure: str | None = None
     outcome: str | None = None  # the place that the last choice gave it
     told: str | None = None  # the place that the patient was told
     called_by: str | None = None
@@ -121,7 +121,7 @@ class AbsenceView:
 
     @property
     def failed(self) -> int:
-        return sum(row.state == "open" and row.entry.fault is not None for row in self.rows)
+        return sum(row.state == "open" and row.entry.failure is not None for row in self.rows)
 
     @property
     def calls(self) -> list[AbsenceRow]:

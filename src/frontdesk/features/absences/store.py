@@ -39,11 +39,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
 """
 # What is being executed is not chosen again.
 _CHOOSE = """
-UPDATE absence_appointment SET choice = $4, slot_id = $5, request_id = $6, fault = NULL
+UPDATE absence_appointment SET choice = $4, slot_id = $5, request_id = $6, failure = NULL
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 AND (choice IS NULL OR choice = 'leave')
 """
 _TAKE_BACK = """
-UPDATE absence_appointment SET choice = 'back', request_id = $4, fault = NULL
+UPDATE absence_appointment SET choice = 'back', request_id = $4, failure = NULL
 WHERE practice_id = $1 AND absence_id = $2 AND ($3::text IS NULL OR appointment_id = $3) AND outcome IS NOT NULL
   AND (choice IS NULL OR choice = 'leave')
 RETURNING 1
@@ -57,7 +57,7 @@ WHERE practice_id = $1 AND absence_id = $2 AND choice IN ('move', 'cancel', 'bac
 ORDER BY starts_at, appointment_id LIMIT 1
 """
 _FINISH = """
-UPDATE absence_appointment SET choice = $6, slot_id = NULL, fault = $7, outcome = $8,
+UPDATE absence_appointment SET choice = $6, slot_id = NULL, failure = $7, outcome = $8,
     request_id = CASE WHEN $6 = 'back' THEN request_id END
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 AND choice = $4 AND request_id = $5
 """
@@ -149,13 +149,13 @@ class AbsenceStore:
         absence: Absence,
         entry: AbsenceEntry,
         after: Choice | None,
-        fault: str | None,
+        failure: str | None,
         outcome: str | None,
     ) -> None:
         """Stores what became of a choice, unless another request has done so."""
         named = (context.practice_id, absence.absence_id, entry.appointment_id, entry.choice, entry.request_id)
         async with self.database.transaction(context.practice_id) as connection:
-            await connection.execute(_FINISH, *named, after, fault, outcome)
+            await connection.execute(_FINISH, *named, after, failure, outcome)
 
     async def record_call(
         self, context: ActionContext, absence_id: str, appointment_id: str, place: str, *, called: bool
