@@ -58,7 +58,7 @@ def _templates(formats: TimeFormats) -> "Environment":
     environment.install_gettext_callables(gettext, plural_form, newstyle=True, pgettext=pgettext)  # type: ignore[attr-defined]
     environment.globals.update(
         asset=asset,
-        most_columns=MAX_COLUMNS,
+        max_columns=MAX_COLUMNS,
         new_key=new_key,
         formats=formats,
         format_number=format_number,

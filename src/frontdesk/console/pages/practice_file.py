@@ -61,7 +61,7 @@ async def _compared(
         status=409 if changed or undecided else 200,
         preview=preview,
         changes=changes_of(preview.before, preview.after),
-        most_shown=_MAX_SHOWN,
+        max_shown=_MAX_SHOWN,
         stranded=preview.found.stranded,
         text=text,
         prune=prune,
