@@ -41,7 +41,7 @@ AT_ONCE = 5  # appointments that one request changes; a page goes on with the ot
 _MAX_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
 _CANCELLATION = N_("The provider is away.")
-_RESTORATION = N_("The provider is in after all.")
+_RESTORATION = N_("The provider is available again.")
 # The write was not executed but can be, or it is not known: the choice stays.
 _UNDECIDED = ("upstream_unavailable", "confirmation_incomplete", "internal", "rate_limited")
 _TAKEN = N_("The chosen time has been taken by somebody else.")

@@ -9,7 +9,7 @@ CREATE TABLE provider_absence (
     reason      text,
     started_by  text NOT NULL,
     started_at  timestamptz NOT NULL,
-    ended_at    timestamptz,  -- undone: the provider is in after all
+    ended_at    timestamptz,  -- undone: the provider is available again
     PRIMARY KEY (practice_id, absence_id)
 );
 CREATE INDEX provider_absence_current ON provider_absence (practice_id, ends) WHERE ended_at IS NULL;
