@@ -56,7 +56,16 @@ class Deliveries:
         for row in due[: max(0, free)]:
             row.holder, row.due = holder, now + lease
         return [
-            {"endpoint_id": "whk_1", "event_id": row.event, "type": "appointment.booked", "attempts": row.attempts}
+            {
+                "event_id": row.event,
+                "type": "appointment.booked",
+                "subject": "{}",
+                "occurred_at": BEGAN,
+                "endpoint_id": "whk_1",
+                "url": "https://receiver.example",
+                "secrets": [],
+                "attempts": row.attempts,
+            }
             for row in due[: max(0, free)]
         ]
 
@@ -103,8 +112,8 @@ async def webhook_deliveries(chance: Random) -> None:
     database, receiver = Deliveries(link, rows), Receiver(chance, chance.choice((0.0, 0.2, 0.6)))
     link.broken = chance.choice((0.0, 0.0, 0.2))
 
-    async def send(_deliverer: Deliverer, _practice_id: int, row: Any) -> Sent:
-        return await receiver.receive(row["event_id"])
+    async def send(_deliverer: Deliverer, _practice_id: int, delivery: deliverer.Delivery) -> Sent:
+        return await receiver.receive(delivery.event_id)
 
     async def node() -> None:
         """Takes and sends until it is killed, and is then replaced."""
