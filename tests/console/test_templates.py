@@ -7,8 +7,8 @@ from pathlib import Path
 FOLDER = Path(str(files("frontdesk.console")))
 FEATURES = Path(str(files("frontdesk.features")))
 TEMPLATES = sorted([*FOLDER.glob("templates/**/*.html"), *FEATURES.glob("*/templates/*.html")])
-SCRIPTS = sorted((FOLDER / "static").glob("*.js"))
-STYLES = sorted((FOLDER / "static").glob("*.css"))
+SCRIPTS = sorted([*FOLDER.glob("static/*.js"), *FEATURES.glob("*/static/*.js")])
+STYLES = sorted([*FOLDER.glob("static/*.css"), *FEATURES.glob("*/static/*.css")])
 OF_FEATURES = (
     path for path in FEATURES.glob("**/*.py") if path.name != "commands.py"
 )  # of the command line, in English

@@ -23,7 +23,7 @@ from tests.console.catalogue import (
     template_of,
     written,
 )
-from tests.console.test_templates import FOLDER, MODULES, TEMPLATES
+from tests.console.test_templates import MODULES, SCRIPTS, TEMPLATES
 
 JINJA = re.compile(r"\{#.*?#\}|\{%-?\s*trans\b.*?endtrans\s*-?%\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -179,6 +179,6 @@ def _pairs(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def test_scripts_have_no_texts_of_their_own() -> None:
-    for path in sorted((FOLDER / "static").glob("*.js")):
+    for path in SCRIPTS:
         code = re.sub(r"/\*.*?\*/|(?m:(?<!:)//.*$)", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert re.findall(r"""["'`]([A-Z][a-z]+ [a-z][^"'`]*)["'`]""", code) == [], path.name

@@ -1,4 +1,7 @@
-"""The console's style sheets and scripts."""
+"""The style sheets and scripts of the console and of features."""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -6,14 +9,21 @@ from starlette.routing import Route
 
 from frontdesk.console.calendar.grid import grid_css
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import features
 from frontdesk.web.static_files import Assets
 
 PATH = "/console/assets"
-_STATIC = Assets("frontdesk.console", "static", {"grid.css": grid_css})
+
+
+def _folders() -> list[Traversable]:
+    return [files("frontdesk.console") / "static", *(feature.folder / "static" for feature in features())]
+
+
+_STATIC = Assets(_folders, {"grid.css": grid_css})
 
 
 def asset(name: str) -> str:
-    """The URL of a file in `static/`, or of a generated one."""
+    """The URL of a file in a folder `static/`, or of a generated one."""
     return f"{PATH}/{_STATIC.names[name]}"
 
 

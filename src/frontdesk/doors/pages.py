@@ -1,6 +1,7 @@
 """Serves the OpenAPI document, the documentation pages and their assets, rendered once on first use."""
 
 from functools import cache, lru_cache
+from importlib.resources import files
 
 import orjson
 from starlette.endpoints import HTTPEndpoint
@@ -24,7 +25,7 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
 PROBLEM_PAGES = f"{PREFIX}/problems/"  # the only pages under the prefix of REST
-ASSETS = Assets("frontdesk.doors.docs", "assets")
+ASSETS = Assets(lambda: [files("frontdesk.doors.docs") / "assets"])
 
 
 def page_routes(settings: Settings, authenticator: Authenticator, invalid_tokens: InvalidTokens) -> list[Route]:

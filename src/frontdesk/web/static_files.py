@@ -6,10 +6,10 @@ Imports of `"./name.js"` in scripts are rewritten to the hashed names.
 import gzip
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,10 +53,14 @@ def published(media_type: str, body: bytes, caching: str = _REVALIDATE) -> Stati
 
 
 class Assets:
-    """The files of a package folder and generated ones, prepared on first use."""
+    """The files of folders, each with a name of its own, and generated ones, prepared on first use."""
 
-    def __init__(self, package: str, folder: str, written: Mapping[str, Callable[[], bytes]] | None = None) -> None:
-        self._place = (package, folder)
+    def __init__(
+        self,
+        folders: Callable[[], Iterable[Traversable]],
+        written: Mapping[str, Callable[[], bytes]] | None = None,
+    ) -> None:
+        self._folders = folders
         self._written = written or {}
 
     @cached_property
@@ -77,9 +81,10 @@ class Assets:
 
     @cached_property
     def _files(self) -> Mapping[str, tuple[str, StaticFile]]:
-        package, folder = self._place
-        found = {file.name: file.read_bytes() for file in (files(package) / folder).iterdir()}
-        found |= {name: write() for name, write in self._written.items()}
+        found = {name: write() for name, write in self._written.items()}
+        for file in (file for folder in self._folders() if folder.is_dir() for file in folder.iterdir()):
+            assert file.name not in found, file.name
+            found[file.name] = file.read_bytes()
         made: dict[str, tuple[str, StaticFile]] = {}
 
         def make(plain: str) -> str:
