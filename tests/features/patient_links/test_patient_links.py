@@ -151,13 +151,20 @@ async def test_pressed_twice_at_once_one_cancellation(world: World, agent: httpx
     assert await status(agent, sent.appointment) == "cancelled"
     executed = await records(world, operation="cancel_appointment", outcome="executed")
     assert len([each for each in executed if sent.appointment in each["subject_ids"]]) == 1
-    # A form that is sent again later changes nothing, even after the desk has undone the cancellation.
+
+
+async def test_a_form_that_is_sent_again_after_the_desk_undid_it_changes_nothing(
+    world: World, agent: httpx.AsyncClient, sent: Sent
+) -> None:
+    form = form_of(await send(sent.browser, await sent.open(), REVIEW), CANCEL)
+    await sent.browser.post(CANCEL, data=form)
+    assert await status(agent, sent.appointment) == "cancelled"
     await stored(
         world,
         "UPDATE appointment SET status = 'booked' WHERE practice_id = $1 AND appointment_id = $2 RETURNING 1",
         sent.appointment,
     )
-    await sent.browser.post(CANCEL, data=forms[0])
+    await sent.browser.post(CANCEL, data=form)
     assert await status(agent, sent.appointment) == "booked"
 
 
