@@ -173,7 +173,7 @@ async def test_attempts_that_end_together_are_recorded_in_one_statement(
 
     async def send(_node: Deliverer, _practice_id: int, row: Any) -> Sent:
         await answered.wait()
-        return Sent(410, 1, "refused") if row["url"].endswith("/gone") else Sent(200, 1, None)
+        return Sent(410, 1, "refused") if row.url.endswith("/gone") else Sent(200, 1, None)
 
     monkeypatch.setattr(Deliverer, "_send", send)
     for path in ("a", "b", "gone"):
