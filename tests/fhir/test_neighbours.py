@@ -128,7 +128,7 @@ async def test_lost_writes_are_settled_beside_a_server_that_hangs(
     healthy.door.reset()
     give(town, 60)
     town.clock.advance(seconds=60)
-    town.service.fhir.reconciler._places = asyncio.Semaphore(1)
+    town.service.fhir.reconciler._limit = asyncio.Semaphore(1)
     first = await practice_id_of(town.database, "harbor")
     assert first is not None
     hanging = asyncio.create_task(town.service.fhir.reconciler.settle(first))

@@ -66,9 +66,9 @@ def test_server_is_shared_and_stops_after_its_last_user(home: Path) -> None:
     assert query(pg, "SELECT current_database()") == "frontdesk"
     second = EmbeddedPostgres(home)
     second.start()
-    second.leave()
+    second.stop_and_wait()
     assert server_pid(home) == first
-    pg.leave()
+    pg.stop_and_wait()
     assert is_stopped(home), "the last user waits until the server has ended"
 
 

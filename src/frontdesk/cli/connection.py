@@ -185,7 +185,7 @@ def start_database(settings: "Settings", progress: Progress, *, creates: bool = 
     if settings.database_url is None:
         server = _embedded(settings)
         server.start(progress=progress)
-        atexit.register(server.leave)
+        atexit.register(server.stop_and_wait)
 
 
 def has_database() -> bool:

@@ -15,7 +15,7 @@ from frontdesk.outbound.targets import TargetError
 
 MAX_DOCUMENT_BYTES = 5 * 1024
 _SECONDS = 5.0
-_AT_ONCE = 4
+_MAX_FETCHES = 4
 _CACHED = 1000
 _FRESH_SECONDS, _MAX_SECONDS = 300, 86_400
 _MAX_AGE = re.compile(r"\bmax-age=([0-9]{1,9})")
@@ -26,7 +26,7 @@ class ClientDocuments:
         self._http = http
         self._monotonic = monotonic
         self._documents: BoundedCache[str, tuple[float, Mapping[str, object]]] = BoundedCache(_CACHED)  # until when
-        self._fetching = asyncio.Semaphore(_AT_ONCE)
+        self._fetching = asyncio.Semaphore(_MAX_FETCHES)
 
     async def fetch(self, url: str) -> Mapping[str, object]:
         """The document; DocumentUnavailable unless the answer is 200 and a small JSON object. Errors are not cached."""

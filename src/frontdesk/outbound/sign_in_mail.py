@@ -14,7 +14,7 @@ from frontdesk.outbound.mail import Mailer, MailUnavailable
 from frontdesk.store.database import Database, DatabaseUnavailable, OutcomeUnknown
 
 SIGN_IN_PAGE = "sign-in-page"  # the actor: nobody has proven who they are
-_AT_ONCE = 4
+_MAX_CONNECTIONS = 4
 _MAX_WAITING = 100
 _MINUTES = int(LINK_LIFETIME.total_seconds() // 60)
 _TEXT = """\
@@ -43,7 +43,7 @@ class SignInMail:
         self._clock = clock
         self._on_audit = on_audit
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._connections = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     def request(self, email: str, request_id: str) -> None:
         """Sends a link for each practice where the address belongs to staff, soon, or nothing."""
@@ -64,7 +64,7 @@ class SignInMail:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _send(self, email: str, request_id: str) -> None:
-        async with self._turns:
+        async with self._connections:
             try:
                 audit = AuditContext(SIGN_IN_PAGE, self._clock(), request_id)
                 made = await links_for_email(self._database, email, audit=audit)

@@ -16,7 +16,7 @@ from frontdesk.store.practice_work import for_each_practice, practices_with
 
 FLUSH_SECONDS = 2.0
 MAX_UNWRITTEN_KEYS = 20_000  # maximum number of unwritten keys
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 KEEP_FINE = timedelta(days=2)
 KEEP_COARSE = timedelta(days=35)
 _WRITE = "SELECT count_requests($1, $2, $3, $4, $5, $6, $7, $8)"
@@ -37,7 +37,7 @@ class UsageCounts:
     def observe(self, labels: RequestLabels, _milliseconds: float, _request_id: str | None) -> None:
         """Buffer a request; adding up in batches is cheaper."""
         self._noted.append(labels)
-        if len(self._noted) >= _AT_ONCE:
+        if len(self._noted) >= _BATCH_SIZE:
             self._add_up()
 
     def _add_up(self) -> None:

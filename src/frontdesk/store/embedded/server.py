@@ -122,7 +122,7 @@ class EmbeddedPostgres:
             os.close(self._users)
             self._users = None
 
-    def leave(self, timeout: float = 20) -> None:
+    def stop_and_wait(self, timeout: float = 20) -> None:
         """Stop using the server. Its last user waits until it has ended: a container ends it with its first process."""
         if self._users is None:
             return

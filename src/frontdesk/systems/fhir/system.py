@@ -35,7 +35,7 @@ from frontdesk.systems.fhir.resources.patients import is_closed
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.queries import CombinedQuery
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown
 from frontdesk.systems.fhir.writing.stored import StoredWrite
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.offers import directory_records, is_offered
@@ -215,7 +215,7 @@ class FhirSystem:
         due = record.now + FIRST_CHECK
         try:
             ending = await writer.execute(record.now)
-        except OutcomeOpen as outcome:
+        except WriteOutcomeUnknown as outcome:
             self._on_open(practice_id)
             try:
                 await records.defer(write, record.now, due, writer.subjects, wrong=outcome.wrong)

@@ -28,7 +28,7 @@ from frontdesk.systems.fhir.resources.elements import Resource, reference_of
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined
 from frontdesk.systems.fhir.upstream import Upstream
-from frontdesk.systems.fhir.writing.steps import OutcomeOpen
+from frontdesk.systems.fhir.writing.steps import WriteOutcomeUnknown
 from frontdesk.systems.fhir.writing.stored import StoredWrite
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
 from frontdesk.systems.findings import Finding
@@ -57,7 +57,7 @@ class _Trial:
         writer = Writer(self.upstream, self.practice, self.upstream.deadline(), write, asked)
         try:
             ending = await writer.execute(self.now)
-        except OutcomeOpen:
+        except WriteOutcomeUnknown:
             raise Misconfigured("the outcome is unknown, or was wrong and could not be undone") from None
         return _reference(ending)
 

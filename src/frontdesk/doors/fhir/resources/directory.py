@@ -8,7 +8,7 @@ from frontdesk.doors.fhir.parameters import Query, SearchParameter
 from frontdesk.doors.fhir.resource_types import Position, SearchPage
 from frontdesk.operations import Operation
 
-_AT_ONCE = 200
+_PAGE_SIZE = 200
 
 ID = SearchParameter("_id", "token", lambda resource: [resource["id"]])
 ACTIVE = SearchParameter("active", "token", lambda resource: [str(resource["active"]).lower()])
@@ -19,7 +19,7 @@ async def whole_list(calls: Calls, operation: Operation, **filters: object) -> l
     items: list[dict[str, object]] = []
     cursor = None
     while True:
-        page = await calls.run(operation, limit=_AT_ONCE, cursor=cursor, **filters)
+        page = await calls.run(operation, limit=_PAGE_SIZE, cursor=cursor, **filters)
         items += page["items"]
         cursor = page.get("nextCursor")
         if cursor is None:

@@ -64,7 +64,7 @@ class RequestSender:
             headers={"Accept": JSON, "User-Agent": "frontdesk"},
         )
         self._credentials = Credentials(settings.auth, self._http, environment, monotonic)
-        self._places = asyncio.Semaphore(settings.max_concurrent)
+        self._limit = asyncio.Semaphore(settings.max_concurrent)
         self._monotonic = monotonic
         self._on_recovery = on_recovery
         self._on_fault = on_fault
@@ -164,13 +164,13 @@ class RequestSender:
             raise
         try:
             async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
-                await self._places.acquire()
+                await self._limit.acquire()
         except TimeoutError as error:
             raise SystemUnavailable from error
         try:
             yield
         finally:
-            self._places.release()
+            self._limit.release()
 
 
 @cache

@@ -10,7 +10,7 @@ from frontdesk.systems.fhir.resources.proposals import cancel_parameters
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.writing.releases import CANCEL, cancel
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown, WriteEnded, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
 
@@ -38,10 +38,10 @@ class OperationSteps:
                     return found
                 await look()
                 if not declined.contended:
-                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
+                    raise WriteEnded(WriteOutcome("declined", reason=declined.reason)) from declined
             except AnswerLost as lost:
                 return await self._steps.created_after_lost_answer("Appointment", lost)
-        raise Stopped(WriteOutcome(UNAVAILABLE))
+        raise WriteEnded(WriteOutcome(UNAVAILABLE))
 
     async def cancel(self, before: Resource) -> Resource:
         """Cancels an appointment. `$cancel` takes no identifier, so the intent is stored before it."""
@@ -51,10 +51,10 @@ class OperationSteps:
                 return await cancel(self._client, self._deadline, reference_of(stored))
             except Declined as declined:
                 if not declined.contended:
-                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
+                    raise WriteEnded(WriteOutcome("declined", reason=declined.reason)) from declined
             except AnswerLost as lost:
                 raise self._steps.lost_answer_outcome(lost) from lost
-        raise Stopped(WriteOutcome(UNAVAILABLE))
+        raise WriteEnded(WriteOutcome(UNAVAILABLE))
 
     async def cancel_at_once(self, before: Resource, reason: str | None) -> Resource:
         """Cancels an appointment of another frontdesk, whose `$cancel` takes the intent and the reason."""
@@ -70,11 +70,11 @@ class OperationSteps:
         except Declined:
             return found
         except AnswerLost as lost:
-            raise OutcomeOpen from lost
+            raise WriteOutcomeUnknown from lost
 
     async def explain(self, cancelled: Resource, with_reason: Resource) -> None:
         """Stores the reason of a cancellation, which `$cancel` does not take. It stands without the reason, too."""
-        with suppress(Stopped, SystemUnavailable, OutcomeOpen):
+        with suppress(WriteEnded, SystemUnavailable, WriteOutcomeUnknown):
             await self._steps.change(cancelled, with_reason)
 
     async def undo(self, stored: Resource) -> None:
@@ -82,4 +82,4 @@ class OperationSteps:
         try:
             await cancel(self._client, self._deadline, reference_of(stored))
         except (Declined, SystemUnavailable, AnswerLost) as error:
-            raise OutcomeOpen(wrong=True) from error
+            raise WriteOutcomeUnknown(wrong=True) from error

@@ -29,7 +29,7 @@ PAUSE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 _MAX_PAUSE = 10.0  # seconds; a server that is back is noticed within this time
 _LEASE = timedelta(minutes=5)  # more than all that is done with what is taken at once may take
-_AT_ONCE = 8
+_MAX_CONCURRENT = 8
 _log = logging.getLogger(__name__)
 
 FindUpstream = Callable[[int], Awaitable["tuple[Upstream, PracticeMap] | None"]]
@@ -49,7 +49,7 @@ class Reconciler:
         self._recovered: set[int] = set()
         self._working: dict[int, asyncio.Task[None]] = {}
         self._sweep_at = 0.0
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._limit = asyncio.Semaphore(_MAX_CONCURRENT)
         self.settled: Counter[str] = Counter()  # writes, by outcome
         self.step = Step("FHIR reconciler", self.start_settling, every=PAUSE_SECONDS, close=self.close)
 
@@ -89,10 +89,10 @@ class Reconciler:
     async def settle(self, practice_id: int) -> int:
         """Works on the writes of a practice that are due; returns how many are not settled yet."""
         from frontdesk.systems.fhir.records import Records
-        from frontdesk.systems.fhir.writing.steps import OutcomeOpen
+        from frontdesk.systems.fhir.writing.steps import WriteOutcomeUnknown
 
         records = Records(self._database, practice_id)
-        async with self._places:  # bounds use of the database, not of the practices' servers
+        async with self._limit:  # bounds use of the database, not of the practices' servers
             if practice_id in self._recovered:
                 self._recovered.discard(practice_id)
                 await records.retry_now(self._clock())
@@ -105,7 +105,7 @@ class Reconciler:
                 if found is None:  # the practice has another system now, and nobody to ask
                     raise SystemUnavailable
                 await self._settle_one(*found, write)
-            except OutcomeOpen:
+            except WriteOutcomeUnknown:
                 await records.defer(write, self._clock(), began + _pause(write))
             except (DatabaseUnavailable, OutcomeUnknown):
                 raise
@@ -121,7 +121,7 @@ class Reconciler:
         return await records.waiting()
 
     async def _settle_one(self, upstream: "Upstream", practice: "PracticeMap", write: "PendingWrite") -> None:
-        from frontdesk.systems.fhir.writing.steps import OutcomeOpen
+        from frontdesk.systems.fhir.writing.steps import WriteOutcomeUnknown
         from frontdesk.systems.fhir.writing.writes import Writer
 
         now = self._clock()
@@ -132,7 +132,7 @@ class Reconciler:
         writer = Writer(upstream, practice, _deadline(upstream), write, None)
         ending = await writer.settle(now, final=final)
         if ending is None:
-            raise OutcomeOpen
+            raise WriteOutcomeUnknown
         result = await upstream.records.finish(write, ending, writer.releases, now, now + KEEP_RESULTS, now)
         if result is not None:
             self.settled[ending.outcome] += 1

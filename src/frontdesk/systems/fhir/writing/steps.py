@@ -1,8 +1,8 @@
 """Single steps of a write to a FHIR server: claim and free slots, create, change, undo, and look up lost answers.
 
-A step that was not executed raises `Stopped` with how the write ends, or `SystemUnavailable`; one with an unknown
-outcome raises `OutcomeOpen`. A 409 or 412 alone says nothing about who was faster: what is there is looked up, and the
-step is retried.
+A step that was not executed raises `WriteEnded` with how the write ends, or `SystemUnavailable`; one with an unknown
+outcome raises `WriteOutcomeUnknown`. A 409 or 412 alone says nothing about who was faster: what is there is looked up,
+and the step is retried.
 `writes.py` says which steps make up a write.
 """
 
@@ -34,7 +34,7 @@ MAX_ATTEMPTS = 6
 RETRY_SECONDS = 0.1  # before the second attempt; the next pauses double
 
 
-class Stopped(Exception):
+class WriteEnded(Exception):
     """The write was not executed; `ending` is its outcome."""
 
     def __init__(self, ending: WriteOutcome) -> None:
@@ -42,7 +42,7 @@ class Stopped(Exception):
         self.ending = ending
 
 
-class OutcomeOpen(Exception):
+class WriteOutcomeUnknown(Exception):
     """The outcome is unknown; `wrong`: the server did something else, which has to be undone."""
 
     def __init__(self, *, wrong: bool = False) -> None:
@@ -75,7 +75,7 @@ class WriteSteps:
             waiting = [each for each in again if each is not None]
             if not waiting:
                 return
-        raise Stopped(WriteOutcome(UNAVAILABLE))
+        raise WriteEnded(WriteOutcome(UNAVAILABLE))
 
     def _hold(self, slot: Slot) -> None:
         entry: Release = {"slot": slot.reference, "claims": [self._write.id], "ours": True}
@@ -102,7 +102,7 @@ class WriteSteps:
         if isinstance(answer, SystemUnavailable):
             raise answer
         if isinstance(answer, Declined) and not answer.contended:
-            raise Stopped(WriteOutcome("declined", reason=answer.reason)) from answer
+            raise WriteEnded(WriteOutcome("declined", reason=answer.reason)) from answer
         now = await self._client.read(self._deadline, claimed.reference)
         if now is not None and self._write.id in claims(now):
             self._hold(claimed)
@@ -112,10 +112,10 @@ class WriteSteps:
         is_unchanged = now is not None and version_of(now) == version_of(claimed.resource)
         is_free = fresh is not None and fresh.free and (fresh.starts, fresh.ends) == (claimed.starts, claimed.ends)
         if not is_unchanged and not is_free:
-            raise Stopped(WriteOutcome("slot_unavailable")) from answer
+            raise WriteEnded(WriteOutcome("slot_unavailable")) from answer
         if isinstance(answer, AnswerLost):  # the request may still arrive
             unavailable = SystemUnavailable(answer.retry_after)
-            raise Stopped(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) from answer
+            raise WriteEnded(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) from answer
         return claimed if is_unchanged else fresh
 
     async def create(self, resource: Resource, look: Callable[[], Awaitable[None]]) -> Resource:
@@ -126,14 +126,14 @@ class WriteSteps:
                 return await self._client.create(self._deadline, resource, f"identifier={INTENTS}|{self._write.intent}")
             except Declined as declined:
                 if not declined.contended:
-                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
+                    raise WriteEnded(WriteOutcome("declined", reason=declined.reason)) from declined
                 found = await self.created(resource["resourceType"])
                 if found is not None:
                     return found
                 await look()
             except AnswerLost as lost:
                 return await self.created_after_lost_answer(resource["resourceType"], lost)
-        raise Stopped(WriteOutcome(UNAVAILABLE))
+        raise WriteEnded(WriteOutcome(UNAVAILABLE))
 
     def watch(self, kind: str) -> None:
         """Makes sure that a record of this kind is undone if it is created late."""
@@ -143,7 +143,7 @@ class WriteSteps:
         try:
             found = await self.created(kind)
         except SystemUnavailable:
-            raise OutcomeOpen from lost
+            raise WriteOutcomeUnknown from lost
         if found is not None:
             return found
         if lost.failed:
@@ -157,8 +157,8 @@ class WriteSteps:
         marked = {**stored, "identifier": with_identifier(stored, CLAIMS, self._write.id)}
         try:
             return await self.change(stored, marked)
-        except (Stopped, SystemUnavailable) as error:
-            raise OutcomeOpen from error
+        except (WriteEnded, SystemUnavailable) as error:
+            raise WriteOutcomeUnknown from error
 
     async def created(self, kind: str) -> Resource | None:
         """The record that our intent created, if any."""
@@ -175,25 +175,25 @@ class WriteSteps:
                 return await send()
             except Declined as declined:
                 if not declined.contended:
-                    raise Stopped(WriteOutcome("declined", reason=declined.reason)) from declined
+                    raise WriteEnded(WriteOutcome("declined", reason=declined.reason)) from declined
                 now = await self._client.read(self._deadline, reference_of(before))
                 if now is not None and has_identifier(now, INTENTS, self._write.intent):
                     return now
                 if now is None or version_of(now) != version_of(before):
-                    raise Stopped(WriteOutcome("stale")) from declined
+                    raise WriteEnded(WriteOutcome("stale")) from declined
             except AnswerLost as lost:
                 return await self._changed_after_lost_answer(before, lost)
-        raise Stopped(WriteOutcome(UNAVAILABLE))
+        raise WriteEnded(WriteOutcome(UNAVAILABLE))
 
     async def _changed_after_lost_answer(self, before: Resource, lost: AnswerLost) -> Resource:
         try:
             now = await self._client.read(self._deadline, reference_of(before))
         except SystemUnavailable:
-            raise OutcomeOpen from lost
+            raise WriteOutcomeUnknown from lost
         if now is not None and has_identifier(now, INTENTS, self._write.intent):
             return now
         if now is None or version_of(now) != version_of(before):
-            raise Stopped(WriteOutcome("stale")) from lost  # our update can no longer succeed
+            raise WriteEnded(WriteOutcome("stale")) from lost  # our update can no longer succeed
         raise self.lost_answer_outcome(lost) from lost
 
     async def supersede_version(self, reference: str) -> bool:
@@ -218,7 +218,7 @@ class WriteSteps:
         try:
             await self._client.update(self._deadline, resource)
         except (Declined, SystemUnavailable, AnswerLost) as error:
-            raise OutcomeOpen(wrong=True) from error
+            raise WriteOutcomeUnknown(wrong=True) from error
 
     async def release(self, *, final: bool = False) -> None:
         """Frees what can be freed now and keeps the rest."""
@@ -237,6 +237,6 @@ class WriteSteps:
         """How a write ends whose record was not found: declined or unavailable if the server answered with a failure.
         Otherwise it stays open, because the request may still arrive."""
         if lost.reason:
-            return Stopped(WriteOutcome("declined", reason=lost.reason))
+            return WriteEnded(WriteOutcome("declined", reason=lost.reason))
         unavailable = SystemUnavailable(lost.retry_after)
-        return Stopped(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) if lost.failed else OutcomeOpen()
+        return WriteEnded(WriteOutcome(UNAVAILABLE, unavailable=unavailable)) if lost.failed else WriteOutcomeUnknown()

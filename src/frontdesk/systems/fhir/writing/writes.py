@@ -33,7 +33,7 @@ from frontdesk.systems.fhir.write_data import Release
 from frontdesk.systems.fhir.writing.operations import OperationSteps
 from frontdesk.systems.fhir.writing.outcomes import executed_outcome, stored_result, subject_ids
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, OutcomeOpen, Stopped, WriteSteps
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown, WriteEnded, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 from frontdesk.texts import N_
 
@@ -83,7 +83,7 @@ class Writer:
         return self._steps.releases
 
     async def execute(self, now: datetime) -> WriteOutcome:
-        """Executes the write. Raises OutcomeOpen if its outcome is unknown."""
+        """Executes the write. Raises WriteOutcomeUnknown if its outcome is unknown."""
         steps = {
             "book": self._book,
             "reschedule": self._reschedule,
@@ -93,7 +93,7 @@ class Writer:
         }
         try:
             ending = await steps[self._write.change](now)
-        except Stopped as stopped:
+        except WriteEnded as stopped:
             ending = replace(stopped.ending, subjects=self.subjects)
         except SystemUnavailable as error:
             ending = WriteOutcome(UNAVAILABLE, self.subjects, unavailable=error)
@@ -102,7 +102,7 @@ class Writer:
 
     async def settle(self, now: datetime, *, final: bool) -> WriteOutcome | None:
         """Finds out how an abandoned write ended; None if that cannot be said yet. `final`: no request can arrive any
-        more. Raises SystemUnavailable or OutcomeOpen if the server does not tell."""
+        more. Raises SystemUnavailable or WriteOutcomeUnknown if the server does not tell."""
         found, data = await self._find(), self._write.data
         if found is None and not final and not await self._cannot_arrive_late(now):
             return None
@@ -149,7 +149,7 @@ class Writer:
     async def _book(self, now: datetime) -> WriteOutcome:
         opening = self._asked.opening
         if opening is None:
-            raise Stopped(WriteOutcome("slot_unavailable"))
+            raise WriteEnded(WriteOutcome("slot_unavailable"))
         if opening.proposal is not None and self._shape is not None:
             parameters = book_parameters(self._shape, self._wanted(), opening.proposal)
             stored = await self._operations.book(parameters, self._stop_if_taken, is_resent=self._asked.is_resent)
@@ -165,13 +165,13 @@ class Writer:
         if other is not None:
             text = other.reason if other.reason == BOOKED_OTHERWISE else TIME_TAKEN
             await self._undo_created(stored, text)
-            raise Stopped(other)
+            raise WriteEnded(other)
         return self._executed(reference_of(stored), now)
 
     async def _reschedule(self, now: datetime) -> WriteOutcome:
         before, opening, data = self._asked.before, self._asked.opening, self._write.data
         if before is None or opening is None:
-            raise Stopped(WriteOutcome("slot_unavailable"))
+            raise WriteEnded(WriteOutcome("slot_unavailable"))
         made: list[Made] = []
         if opening.proposal is not None:
             made = new_slots(opening.proposal, self._write.id)
@@ -220,7 +220,7 @@ class Writer:
         stored = await self._steps.mark_as_ours(await self._steps.create(wanted, partial(self._refuse_double, None)))
         if patients.differs(stored, self._details):
             await self._steps.undo(undone(stored, self._write.intent, NOT_CARRIED_OUT))
-            raise Stopped(WriteOutcome("declined", reason=NOT_CARRIED_OUT))
+            raise WriteEnded(WriteOutcome("declined", reason=NOT_CARRIED_OUT))
         return self._executed(reference_of(stored), now)
 
     async def _update_patient(self, now: datetime) -> WriteOutcome:
@@ -245,7 +245,7 @@ class Writer:
         if self._made_slots:
             self._steps.releases.append({"occupied": True})
         await self._steps.undo({**before, "meta": stored.get("meta")})  # as it was, at the version that is now
-        raise Stopped(ending)
+        raise WriteEnded(ending)
 
     async def _undo_found(self, found: Resource) -> WriteOutcome:
         """Undoes what a lost write did instead of what it was asked for, as far as that is kept."""
@@ -260,7 +260,7 @@ class Writer:
     async def _stop_if_taken(self) -> None:
         other = await self._overlaps.find(None, self._steps.marked)
         if other is not None:
-            raise Stopped(other)
+            raise WriteEnded(other)
 
     async def _verified(self, stored: Resource) -> WriteOutcome | None:
         """None if the appointment has its time to itself, or how the write ends. Looked at once the appointment is
@@ -268,13 +268,13 @@ class Writer:
         try:
             return await self._overlaps.find(stored, self._steps.marked)
         except SystemUnavailable as error:
-            raise OutcomeOpen from error
+            raise WriteOutcomeUnknown from error
 
     async def _refuse_double(self, changed: str | None) -> None:
         asked = self._details
         found = await self._reader.matching(asked.first_name, asked.last_name, asked.phone, asked.dob)
         if any(reference_of(other) != changed for other in found):
-            raise Stopped(WriteOutcome("conflict", reason="patient_exists"))
+            raise WriteEnded(WriteOutcome("conflict", reason="patient_exists"))
 
     async def _find(self) -> Resource | None:
         """The record that the write created or changed, if any."""
