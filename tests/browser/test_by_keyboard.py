@@ -57,7 +57,7 @@ def test_the_day_sheet_is_reached_by_keyboard(window: Open) -> None:
 def test_usage_is_read_by_keyboard(place: Office, window: Open) -> None:
     place.agent.slots(limit=1)
     page = window("admin").go("/usage")
-    expect_in_time(row(page, "find_first_available").first)
+    expect_in_time(row(page, "Find the earliest open slots").first)
     requests = page.get_by_role("figure", name="Requests over time")
     press(page, requests.get_by_text("Show as a table"))
     expect(requests.get_by_role("table")).to_be_visible()
