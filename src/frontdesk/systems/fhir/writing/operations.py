@@ -10,7 +10,7 @@ from frontdesk.systems.fhir.resources.proposals import cancel_parameters
 from frontdesk.systems.fhir.transport.client import AnswerLost, Declined, FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
 from frontdesk.systems.fhir.writing.releases import CANCEL, cancel
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown, WriteEnded, WriteSteps
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteEnded, WriteOutcomeUnknown, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 
 

@@ -33,7 +33,7 @@ from frontdesk.systems.fhir.write_data import Release
 from frontdesk.systems.fhir.writing.operations import OperationSteps
 from frontdesk.systems.fhir.writing.outcomes import executed_outcome, stored_result, subject_ids
 from frontdesk.systems.fhir.writing.overlaps import BOOKED_OTHERWISE, TIME_TAKEN, OverlapCheck
-from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown, WriteEnded, WriteSteps
+from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteEnded, WriteOutcomeUnknown, WriteSteps
 from frontdesk.systems.port import SystemUnavailable
 from frontdesk.texts import N_
 
