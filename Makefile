@@ -59,7 +59,7 @@ checker-test: setup-dev ## the checker of histories finds every planted bug, and
 
 MINUTES ?= 10
 proof: setup-dev ## clients at two nodes while everything fails, then every answer is checked: MINUTES=10 SEED=any
-	.venv/bin/python -m tests.proof.proof --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	.venv/bin/python -m tests.proof.proof --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BESIDE_OTHERS),--beside-others)
 
 fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach, for a minute or INPUTS=10000000; SEED=any
 	.venv/bin/python -m tests.proof.fuzz.run $(if $(INPUTS),--inputs $(INPUTS),--seconds 60) $(if $(SEED),--seed $(SEED))

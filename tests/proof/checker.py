@@ -162,10 +162,11 @@ class Checker:
     def _place_write_answer(self, op: Op) -> None:
         challenge = None if op.token is None else self.facts.challenges.get(op.token)
         mine = challenge is not None and challenge.client == op.client
-        if op.token is not None and op.status == 428 and mine:
+        if challenge is not None and mine and op.status == 428:
             self._check_expiry(op, challenge)
         if challenge is not None and mine and op.given != challenge.given:
-            if op.code != "confirmation_mismatch" and op.status != 428:
+            may_be_refused = op.status == 428 or self._may_have_expired(op, challenge)
+            if op.succeeded or not (op.code == "confirmation_mismatch" or may_be_refused):
                 self.findings.add("a token confirmed another request", op)
             return
         effect = self.facts.effect_of(op)
@@ -191,10 +192,13 @@ class Checker:
             for key, run in shows:
                 self._read(key, op, run)
 
-    def _check_expiry(self, op: Op, challenge: Op | None) -> None:
-        assert challenge is not None
+    def _may_have_expired(self, op: Op, challenge: Op) -> bool:
+        """A call whose token has expired is answered like one without it, which may be refused for any reason."""
+        return self.history.latest_service_time(op) >= datetime.fromisoformat(challenge.body["expiresAt"]).timestamp()
+
+    def _check_expiry(self, op: Op, challenge: Op) -> None:
         latest, effect = self.history.latest_service_time(op), self.facts.effect_of(op)
-        if latest < datetime.fromisoformat(challenge.body["expiresAt"]).timestamp():
+        if not self._may_have_expired(op, challenge):
             self.findings.add("a valid token was not recognized", op)
         elif effect is not None and effect.body is not None and effect.answered < op.invoked:
             executed = effect.answered / 1e9 + self.history.wall_clock

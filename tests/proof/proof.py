@@ -29,9 +29,12 @@ from tests.webhooks.receiver import receiving
 NODES = 2
 DAYS = 3
 WEBHOOK_TIMEOUT = 120.0
+PAUSE_BESIDE_OTHERS = 1.0  # seconds
 
 
-async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_small_disk: bool) -> int:
+async def prove(
+    folder: Path, postgres: Pair, minutes: float, seed: int, *, has_small_disk: bool, beside_others: bool
+) -> int:
     """Returns the number of anomalies."""
     await migrate(postgres.owner_dsn)
     database = Database(postgres.service_dsn, pool_size=4)
@@ -49,6 +52,8 @@ async def prove(folder: Path, postgres: Pair, minutes: float, seed: int, *, has_
         nemeses = Nemeses(nodes, postgres, proof.history, random.Random(seed), fhir, has_small_disk, sources)
         try:
             await proof.set_up(DAYS)
+            for actor in proof.actors:
+                actor.pause_seconds = PAUSE_BESIDE_OTHERS if beside_others else 0.0
             await database.close()
             for node in nodes:
                 node.start()
@@ -116,6 +121,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--beside-others", action="store_true", help="leave time of the processors to other suites")
     given = parser.parse_args()
     random.seed(given.seed)
     for variable in [name for name in os.environ if name.startswith("FRONTDESK_")]:
@@ -128,9 +134,8 @@ def main() -> int:
             postgres = Pair(disk)
             try:
                 postgres.start()
-                anomalies = asyncio.run(
-                    prove(folder, postgres, given.minutes, given.seed, has_small_disk=has_small_disk)
-                )
+                options = {"has_small_disk": has_small_disk, "beside_others": given.beside_others}
+                anomalies = asyncio.run(prove(folder, postgres, given.minutes, given.seed, **options))
             finally:
                 postgres.stop()
     return 1 if anomalies else 0

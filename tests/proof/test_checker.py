@@ -4,6 +4,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.proof import lanes
 from tests.proof.checker import Checker
 from tests.proof.lanes import Expiry, When
 from tests.proof.linearize import Either, Read, Step, Write, impossible
-from tests.proof.recorder import NEVER, History, Op
+from tests.proof.recorder import NEVER, History, Offset, Op
 from tests.proof.synthetic import Synthetic
 
 NOW = When(0, 0)
@@ -141,6 +142,19 @@ def test_a_booking_that_is_refused_like_a_change_is_found(history: History) -> N
     refused = next(op for op in history.ops if op.name == "book_appointment" and op.code == "slot_unavailable")
     ops = [replace(op, body={**op.body, "code": "conflict"}) if op is refused else op for op in history.ops]
     assert "an answer that nothing explains" in anomalies(replace(history, ops=ops))
+
+
+@pytest.mark.parametrize(("clock", "found"), [(0.0, ["a token confirmed another request"]), (900.0, [])])
+def test_a_token_of_another_request_is_a_mismatch_until_it_expires(
+    history: History, clock: float, found: list[str]
+) -> None:
+    booked = next(op for op in history.ops if op.name == "book_appointment" and op.succeeded)
+    refused = next(op for op in history.ops if op.name == "book_appointment" and op.code == "slot_unavailable")
+    expires_at = datetime.fromtimestamp(refused.answered / 1e9 + history.wall_clock + 300, UTC).isoformat()
+    asked = replace(booked, client=refused.client, status=428)
+    asked.body = {"code": "confirmation_required", "confirmationToken": "t", "expiresAt": expires_at}
+    ops = [asked, *(replace(op, token="t") if op is refused else op for op in history.ops)]
+    assert anomalies(replace(history, ops=ops, offsets=[Offset(0, 0.0, clock)])) == found
 
 
 @pytest.mark.parametrize("name", ["book_appointment", "hold_slot"])

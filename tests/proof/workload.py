@@ -49,6 +49,7 @@ class Desk:
 
 class Actor:
     timeout_seconds = 60.0  # seconds for a write to be answered
+    pause_seconds = 0.0  # on average, between two actions
 
     def __init__(self, caller: Caller, desk: Desk) -> None:
         self.caller = caller
@@ -61,6 +62,7 @@ class Actor:
         acts, weights = zip(*self.actions(), strict=True)
         while not self.stopping:
             await random.choices(acts, weights)[0]()
+            await asyncio.sleep(random.uniform(0, 2 * self.pause_seconds))
 
     def actions(self) -> Sequence[tuple[Callable[[], Awaitable[None]], int]]:
         return (
