@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
@@ -246,7 +247,8 @@ def test_the_service_behaves_like_the_model() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("_surroundings")
 def test_the_service_behaves_like_the_model_for_long() -> None:
-    run_state_machine_as_test(Lifecycle, settings=settings(max_examples=300, stateful_step_count=60, deadline=None))
+    lives = int(os.environ.get("LIVES", "300"))
+    run_state_machine_as_test(Lifecycle, settings=settings(max_examples=lives, stateful_step_count=60, deadline=None))
