@@ -155,10 +155,11 @@ class Actor:
 
     async def use_hold(self) -> None:
         """Books or releases a hold, or leaves it to expire; sometimes one of somebody else."""
-        others = random.random() < 0.1
-        if not (self.desk.holds if others else self._holds):
+        # The newest of others: one that has just begun is most likely live.
+        others = [hold for hold in self.desk.holds[-4:] if hold not in self._holds] if random.random() < 0.25 else []
+        if not others and not self._holds:
             return
-        hold = random.choice(self.desk.holds) if others else self._holds.pop(random.randrange(len(self._holds)))
+        hold = random.choice(others) if others else self._holds.pop(random.randrange(len(self._holds)))
         act = random.choice(("book", "book", "book", "release", "release", "read", "read"))
         if act == "book":
             op = await self.write("book_appointment", {"patientId": self.desk.some_patient(), "holdId": hold})
