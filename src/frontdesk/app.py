@@ -196,7 +196,6 @@ def build_service(
         search_limiter=FairLimiter(at_once=24, per_practice=16, yields=True),
         patient_guard=PatientGuard(database, MatchAttempts(database, ring)),
         slot_json=SlotJson(),
-        hold_lifetime=timedelta(seconds=settings.hold_seconds),
         services=services,
         clock=now,
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frontdesk.console.navigation import NavItem
     from frontdesk.console.panels import About, Panel, ShownDays
     from frontdesk.desk.arrivals import MarkVisits
+    from frontdesk.doors.fhir.pending import PendingAppointments
     from frontdesk.doors.metrics import Metrics
     from frontdesk.engine.execute import Engine
     from frontdesk.operations import Operation
@@ -55,6 +56,7 @@ class Parts:
     """What a feature adds to the core, each under the name of what it is there."""
 
     operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
+    pending_appointments: "PendingAppointments | None" = None  # at the FHIR door
     actions: "tuple[Action, ...]" = ()  # that audit records name besides operations
     actors: Mapping[str, str] = field(default_factory=dict)  # what they are called, by the prefix of their ids
     pages: "tuple[Page, ...]" = ()  # of the console; their templates and texts are in the feature's folder

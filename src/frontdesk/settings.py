@@ -163,8 +163,6 @@ class Settings(BaseSettings):
     """Whether the practices are served as FHIR R4 under /fhir/R4."""
     token_lifetime_seconds: Annotated[int, _between(60, 86400)] = 3600
     confirmation_seconds: Annotated[int, _between(10, 86400)] = 600
-    hold_seconds: Annotated[int, _between(60, 900)] = 300
-    """How long a FHIR client holds a time that it has not booked yet, rounded up to a whole minute."""
     drain_seconds: Annotated[int, _between(0, 600)] = 5
     """How long the port stays open after SIGTERM, while /readyz answers 503: as long as a load balancer may need."""
     shutdown_seconds: Annotated[int, _between(1, 600)] = 25

@@ -10,7 +10,7 @@ import httpx
 
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call
-from frontdesk.operations import HOLD_SLOT
+from frontdesk.features.holds.operations import HOLD_SLOT
 from tests.support.world import MONDAY, World, patient_id, slots
 
 NINE = {"provider": "10", "location": "1", "date": "2026-11-16", "time": "09:00"}

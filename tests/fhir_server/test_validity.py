@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from tests.fhir_server import test_door, test_holds, test_reads, test_writes
+from tests.features.holds import test_holds
+from tests.fhir_server import test_door, test_reads, test_writes
 from tests.fhir_server.conftest import RecordingTransport
 from tests.fhir_server.validator import Validator
 from tests.support.world import World

@@ -476,7 +476,7 @@ async def test_the_server_says_what_can_be_written_and_how_to_get_in(server: Wor
         codes = [each["code"] for each in described[kind]["interaction"]]
         assert codes == ["read", "search-type", "create", "update", "patch"]
         assert described[kind]["conditionalCreate"]
-    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "hold", "book", "cancel"]
+    assert [each["name"] for each in described["Appointment"]["operation"]] == ["find", "book", "cancel", "hold"]
     assert [each["code"] for each in described["Slot"]["interaction"]] == ["read", "search-type"]
     answer = await visitor.get(f"{BASE}/.well-known/smart-configuration")
     assert answer.headers["content-type"].startswith("application/json")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from frontdesk.doors.fhir.addresses import FHIR_PREFIX, fhir_id, held_id, hold_of, our_id
-from frontdesk.doors.fhir.codes import HELD_UNTIL
+from frontdesk.doors.fhir.addresses import FHIR_PREFIX, fhir_id, our_id
+from frontdesk.features.holds.held_appointments import HELD_UNTIL, held_id, hold_of
 
 _APPOINTMENTS = f"{FHIR_PREFIX}/Appointment"
 

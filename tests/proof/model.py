@@ -6,7 +6,7 @@ whether the state explains the answer, a write returns the next state, or None w
 
 from typing import Any, NamedTuple
 
-from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
+from frontdesk.features.holds.operations import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from tests.proof.lanes import Expiry, When
 from tests.proof.linearize import Read, Write
 

@@ -21,7 +21,6 @@ SOURCES = Path(frontdesk.__file__).parents[1]
 SECRET_KEY = "a secret key of the proof that is long enough"
 WORKERS = 2
 POOL_SIZE = 5
-HOLD_SECONDS = 60  # so that holds expire during a run
 OPEN_FILES = 160  # of a process, so that they can be exhausted
 _WAIT_TIMEOUT = 120.0
 _LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")
@@ -54,7 +53,6 @@ class Node:
             "FRONTDESK_DATABASE_POOL_SIZE": str(POOL_SIZE),
             "FRONTDESK_WEBHOOK_ALLOW_PRIVATE": "true",
             "FRONTDESK_FHIR_SERVER": "true",
-            "FRONTDESK_HOLD_SECONDS": str(HOLD_SECONDS),
             "FRONTDESK_LOG_LEVEL": "error",
         }
         if (library := clock_library()) is not None:

@@ -57,7 +57,10 @@ def practice_file(slug: str, scheduling_system: str | None = None) -> str:
         f'  - {{number: {n}, firstName: {p.first}, lastName: "{p.last}", dob: {p.dob}, phone: "{p.phone}"}}'
         for n, p in enumerate(persons(slug), 1)
     )
-    system = "" if scheduling_system is None else f", schedulingSystem: {scheduling_system}"
+    # Holds of a minute, so that they expire during a run.
+    system = (
+        ", features: {holds: {minutes: 1}}" if scheduling_system is None else f", schedulingSystem: {scheduling_system}"
+    )
     return f"""
 practice: {{slug: {slug}, name: Clinic {slug}, timeZone: UTC{system}}}
 locations: [{{id: 1, name: House {slug}}}]

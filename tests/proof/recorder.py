@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from frontdesk.operations import GET_HOLD, HOLD_SLOT, OPERATIONS, RELEASE_HOLD, Operation
+from frontdesk.features.holds.operations import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
+from frontdesk.operations import OPERATIONS, Operation
 from tests.doors.mcp_speech import HANDSHAKE, headers, request
 from tests.proof.fhir_door import over_fhir, told_over_fhir
 from tests.proof.gate import Gate

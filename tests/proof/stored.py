@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from frontdesk.domain.holds import MAX_HOLDS_PER_HOUR
+from frontdesk.features.holds.operations import MAX_HOLDS_PER_HOUR
 from tests.proof import model
 from tests.proof.lanes import When
 from tests.proof.linearize import Read, Step

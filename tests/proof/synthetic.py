@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from frontdesk.domain.holds import MAX_HOLDS
+from frontdesk.features.holds.operations import MAX_HOLDS
 from tests.proof import lanes, model
 from tests.proof.lanes import Expiry, When
 from tests.proof.practices import CAPACITY, CLOSES, DAY_CELLS, OPENS, PROCEDURES, VISIT_TYPE, date_of, time_of

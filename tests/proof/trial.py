@@ -43,7 +43,6 @@ async def node(
         webhook_allow_private=True,
         database_pool_size=8,
         fhir_server=True,
-        hold_seconds=60,
         token_lifetime_seconds=24 * 3600,  # the clock goes forward by hours until a rare bug has shown
     )
     service = build_service(settings, database, clock)

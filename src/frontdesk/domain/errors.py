@@ -263,7 +263,6 @@ def unreadable() -> Problem:
 
 # Refusals of operations and of scheduling systems alike.
 PATIENT_OVERLAP = N_("The patient already has an appointment that overlaps this time.")
-HOLD_ENDED = N_("The hold has expired, or was booked or released.")
 PATIENT_EXISTS = N_("A patient with this name, date of birth and phone number is already on file.")
 
 

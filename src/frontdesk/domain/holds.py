@@ -1,11 +1,7 @@
-"""Holds: open times that a client keeps for a few minutes before it books them."""
+"""Holds: open times that are kept for a client for a few minutes, until it books them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-# So that no client blocks a calendar: with the usual lifetime it holds fewer than three times on average.
-MAX_HOLDS = 5
-MAX_HOLDS_PER_HOUR = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
-from frontdesk.domain.errors import HOLD_ENDED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
-from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
+from frontdesk.domain.errors import PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_elicited, new_token
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
@@ -37,9 +36,6 @@ _STALE_ATTEMPTS = 5
 
 _REASONS = {
     "patient_overlap": PATIENT_OVERLAP,
-    "too_many_holds": f"This client already has {MAX_HOLDS} holds: book or release one first.",
-    "too_many_holds_this_hour": f"This client may place at most {MAX_HOLDS_PER_HOUR} holds an hour.",
-    "hold_ended": HOLD_ENDED,
     "patient_exists": PATIENT_EXISTS,
 }
 
@@ -138,7 +134,7 @@ class Writes:
                     if stored:
                         return stored
                 case _:
-                    return _answer(outcome, intent)
+                    return _answer(outcome, intent, proposal)
         raise SystemUnavailable
 
     def _commit_comes_first(self, write: Write) -> bool:
@@ -263,12 +259,13 @@ def audit_entry(operation: Operation, context: Context, outcome: str, request_id
     return AuditEntry(caller.practice_id, context.now, caller.client_id, operation.name, outcome, subjects, request_id)
 
 
-def _answer(outcome: Outcome, intent: Intent | None) -> Mapping[str, object]:
+def _answer(outcome: Outcome, intent: Intent | None, proposal: Proposal) -> Mapping[str, object]:
     if outcome.result is not None:
         return outcome.result
     reason = outcome.reason or ""
     if outcome.kind == "conflict":
-        raise Problem("conflict", _REASONS.get(reason) or conflict_detail(reason, ()))
+        own = proposal.conflicts.get(reason)
+        raise Problem("conflict", own or _REASONS.get(reason) or conflict_detail(reason, ()))
     if outcome.kind == "declined":
         raise declined(_REASONS.get(reason, reason))
     if outcome.kind == "mismatch":

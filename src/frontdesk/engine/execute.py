@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Protocol
 
 import orjson
@@ -75,7 +75,6 @@ class Engine:
     search_limiter: FairLimiter  # searches need the processor, other calls wait for the database
     patient_guard: PatientGuard
     slot_json: SlotJson
-    hold_lifetime: timedelta
     services: Services  # of the features
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     refusals: Counter[str] = field(default_factory=Counter)  # by the limit on patients that was exceeded
@@ -160,7 +159,6 @@ class Engine:
             slot_json=self.slot_json,
             cursors=self.cursors(caller.practice_id),
             supports=supported(system.capabilities),
-            hold_lifetime=self.hold_lifetime,
             services=self.services,
             subjects=subjects,
         )

@@ -6,4 +6,5 @@ FEATURES = (
     "calendar_feeds",
     "patient_links",
     "absences",
+    "holds",
 )

@@ -30,11 +30,9 @@ from frontdesk.operations import (
 )
 from frontdesk.operations._attendance import CALL_IN, MOVE_BACK, RECORDINGS, RESTORE, RETURN_TO_WAITING, UNDO
 from frontdesk.operations._booking import booking_refusal
-from frontdesk.operations._holds import GET_HOLD, HOLD_SLOT, RELEASE_HOLD
 from frontdesk.operations._operation import Context, Group, Operation, Proposal
 from frontdesk.operations._overrides import OVERRIDE_BOOKING, OVERRIDE_MOVE, check_override
 from frontdesk.operations._slot_json import SlotJson
-from frontdesk.operations.book_appointment import BOOK_HELD
 from frontdesk.operations.get_practice import PRACTICE_IMPORTED
 from frontdesk.operations.get_slot import SLOT_AT, SLOT_WITH_HOLDS
 from frontdesk.operations.list_appointments import APPOINTMENTS_IN_FULL
@@ -89,11 +87,12 @@ def published() -> Mapping[str, Operation]:
 
 def every_operation() -> Mapping[str, Operation]:
     """By name, the operations of clients, those that only the FHIR door offers, and those of staff."""
-    holds: tuple[Operation, ...] = (HOLD_SLOT, GET_HOLD, RELEASE_HOLD)
+    pending = filter(None, (feature.parts.pending_appointments for feature in features()))
+    of_pending = (operation for each in pending for operation in each.operations)
     by_staff: tuple[Operation, ...] = (
         CALL_IN, RETURN_TO_WAITING, RESTORE, MOVE_BACK, *RECORDINGS.values(), OVERRIDE_BOOKING, OVERRIDE_MOVE,
     )  # fmt: skip
-    return {**published(), **{operation.name: operation for operation in (*holds, *by_staff)}}
+    return {**published(), **{operation.name: operation for operation in (*of_pending, *by_staff)}}
 
 
 def extensions_for(scopes: Collection[str]) -> tuple[Operation, ...]:
@@ -112,12 +111,9 @@ def supported(capabilities: frozenset[Capability]) -> frozenset[str]:
 __all__ = [
     "ALL_PROCEDURES",
     "APPOINTMENTS_IN_FULL",
-    "BOOK_HELD",
     "BY_NAME",
     "CALL_IN",
-    "GET_HOLD",
     "GROUPS",
-    "HOLD_SLOT",
     "MATCHES_IN_FULL",
     "MOVE_BACK",
     "NEEDS",
@@ -126,7 +122,6 @@ __all__ = [
     "OVERRIDE_MOVE",
     "PRACTICE_IMPORTED",
     "RECORDINGS",
-    "RELEASE_HOLD",
     "RESTORE",
     "RETURN_TO_WAITING",
     "SLOT_AT",

@@ -1,18 +1,16 @@
-"""What booking, rescheduling and holding share: whether a patient may have a slot now, and the slots of holds."""
+"""What booking, rescheduling and holding share: whether a patient may have a slot now."""
 
 from datetime import timedelta
 
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
 from frontdesk.domain.booking_rules import patient_rules
 from frontdesk.domain.errors import PATIENT_OVERLAP, Problem, declined
-from frontdesk.domain.holds import Hold
-from frontdesk.domain.ids import HOLD_ID
-from frontdesk.domain.local_time import instant_at, minute_of
+from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations._operation import Context
 from frontdesk.operations._status_changes import require_state
 from frontdesk.systems.changes import Booking
-from frontdesk.systems.port import BookingCheck, SlotState, needed
+from frontdesk.systems.port import BookingCheck, SlotState
 
 
 async def bookable(
@@ -70,15 +68,3 @@ def booking_of(slot: SlotRef, state: SlotState) -> Booking:
         ends_at=ends,
         busy_until=ends + timedelta(minutes=state.procedure.buffer_after_minutes),
     )
-
-
-def slot_of(hold: Hold) -> SlotRef:
-    start, end = (minute_of(moment) for moment in (hold.starts_at, hold.ends_at))
-    return SlotRef(hold.provider_id, hold.location_id, hold.visit_type_id, hold.procedure_id, start, end - start)
-
-
-async def own_hold(context: Context, hold_id: str) -> Hold | None:
-    """A hold of the caller, None once it has ended."""
-    if not HOLD_ID.match(hold_id):
-        return None
-    return await needed(context.system.holds).find_hold(hold_id, context.caller.client_id, context.now)

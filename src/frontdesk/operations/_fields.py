@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from frontdesk.domain.cursors import tag_and_payload
 from frontdesk.domain.errors import BINDING
-from frontdesk.domain.ids import APPOINTMENT_FORM, HOLD_FORM, PATIENT_FORM, PATIENT_ID
+from frontdesk.domain.ids import APPOINTMENT_FORM, PATIENT_FORM, PATIENT_ID
 from frontdesk.domain.names import digits, has_letter
 from frontdesk.domain.text import character_error
 from frontdesk.texts import N_
@@ -288,7 +288,6 @@ AppointmentId = Annotated[
         description="The appointment's id, from list_appointments or book_appointment.",
     ),
 ]
-HoldId = Annotated[str, _text_schema(pattern=f"^{HOLD_FORM}$")]
 SlotId = Annotated[
     str, _text_schema(description="The slot's id, from search_slots or find_first_available, unchanged.")
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
@@ -31,7 +31,6 @@ class Context:
     slot_json: SlotJson
     cursors: Cursors
     supports: frozenset[str]  # names of the operations that the practice's system can perform
-    hold_lifetime: timedelta
     services: Services  # of the features
     subjects: list[str] = field(default_factory=list)
 
@@ -45,6 +44,7 @@ class Proposal:
     patient_id: str | None = None  # the patient whose name a challenge adds to the read-back
     refusal: Callable[[BookingSeen], Problem | None] | None = None
     """Why a booking was refused by a statement that saw this; None: `run` has to look again."""
+    conflicts: Mapping[str, str] = field(default_factory=dict)  # what its own reasons for a conflict mean
 
 
 class Group(NamedTuple):

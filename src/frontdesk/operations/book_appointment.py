@@ -2,7 +2,7 @@ from dataclasses import replace
 from functools import partial
 
 from frontdesk.audit.sentences import AuditSentence
-from frontdesk.domain.errors import HOLD_ENDED, Problem
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.operations import _examples as examples
@@ -10,13 +10,10 @@ from frontdesk.operations._booking import (
     bookable,
     booking_of,
     booking_refusal,
-    own_hold,
     required_of_patient,
-    slot_of,
 )
-from frontdesk.operations._fields import HoldId, PatientId, SlotId, WriteInput
-from frontdesk.operations._lookups import existing_patient
-from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal, unpublished
+from frontdesk.operations._fields import PatientId, SlotId, WriteInput
+from frontdesk.operations._operation import APPOINTMENTS, Context, Operation, Proposal
 from frontdesk.operations._records import Record, visit_read_back
 from frontdesk.systems.changes import Book
 from frontdesk.systems.port import BookingCheck, BookingSeen, Capability, SlotState
@@ -27,11 +24,6 @@ class Request(WriteInput):
     slot_id: SlotId
 
 
-class HeldRequest(WriteInput):
-    patient_id: PatientId
-    hold_id: HoldId
-
-
 class Output(Record):
     appointment_id: str
 
@@ -40,23 +32,14 @@ async def run(context: Context, given: Request) -> Proposal:
     """Books an open slot for a patient. Call get_slot first. The first call only proposes: read provider, location,
     weekday and local time from the readBack aloud, and after a clear yes call again with the same arguments plus
     confirmationToken. On slot_unavailable search again; never book another slot without asking."""
-    return await _propose(context, given.patient_id, given.slot_id, context.slot_ids.decode(given.slot_id))
+    return await propose(context, given.patient_id, given.slot_id, context.slot_ids.decode(given.slot_id))
 
 
-async def run_held(context: Context, given: HeldRequest) -> Proposal:
-    """Books a time that the client holds."""
-    hold = await own_hold(context, given.hold_id)
-    if hold is None:
-        await existing_patient(context, given.patient_id)
-        raise Problem("slot_unavailable", HOLD_ENDED)
-    slot = slot_of(hold)
-    return await _propose(context, given.patient_id, context.slot_ids.encode(slot), slot, hold.id)
-
-
-async def _propose(
-    context: Context, patient_id: str, slot_id: str, slot: SlotRef | None, hold_id: str | None = None
+async def propose(
+    context: Context, patient_id: str, slot_id: str, slot: SlotRef | None, *, hold_id: str | None = None
 ) -> Proposal:
-    """Reads the calendar only for a slot that is not offered as far as the directory in memory tells."""
+    """Books the slot, or the time that the hold keeps. Reads the calendar only for a slot that is not offered as far as
+    the directory in memory tells."""
     if not PATIENT_ID.match(patient_id):
         raise Problem("not_found", "There is no such patient.")
     context.subjects.append(patient_id)
@@ -101,6 +84,3 @@ OPERATION = Operation(
     example_answer={"appointmentId": examples.APPOINTMENT_ID},
     example_read_back={"patientId": examples.PATIENT_ID, "slotId": examples.SLOT_ID, **examples.VISIT_READ_BACK},
 )
-
-# For the FHIR door, whose clients may hold a time before they book it.
-BOOK_HELD = unpublished(OPERATION, input=HeldRequest, run=run_held, checked_at_commit=False)

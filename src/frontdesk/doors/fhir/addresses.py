@@ -13,7 +13,6 @@ from frontdesk.settings import Settings
 FHIR_PREFIX = "/fhir/R4"
 Resource = dict[str, Any]
 
-_HELD = "held-"
 _INT32_MAX = 2**31 - 1
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}\Z", re.ASCII)
 
@@ -30,18 +29,6 @@ def fhir_id(ours: str) -> str:
 def our_id(prefix: str, text: str) -> str:
     """What `fhir_id` was made from. An id that nothing has is found to be unknown later."""
     return f"{prefix}_{text.replace('.', '_')}"
-
-
-def held_id(hold_id: str) -> str:
-    """The FHIR id of the pending appointment that stands for a hold."""
-    return _HELD + fhir_id(hold_id)
-
-
-def hold_of(resource_id: object) -> str | None:
-    """What `held_id` was made from, None for any other id."""
-    if not isinstance(resource_id, str) or not resource_id.startswith(_HELD):
-        return None
-    return our_id("hld", resource_id.removeprefix(_HELD))
 
 
 def directory_ids(text: str, count: int) -> list[int]:

@@ -12,7 +12,6 @@ DURATION = "urn:frontdesk:duration-minutes"
 ACCEPTS_NEW_PATIENTS = "urn:frontdesk:accepts-new-patients"
 CONFIRMATION = "urn:frontdesk:confirmation"  # of a challenge
 CONFIRMED_BY = "urn:frontdesk:confirmation-token"  # of the resend
-HELD_UNTIL = "urn:frontdesk:held-until"
 INTENT = "urn:frontdesk:intent"  # identifies a write of another frontdesk
 TIME_ZONE = "http://hl7.org/fhir/StructureDefinition/timezone"
 

@@ -8,25 +8,26 @@ from starlette.types import Receive, Scope, Send
 
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.domain.errors import Problem
-from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url, hold_of
+from frontdesk.doors.fhir.addresses import FHIR_PREFIX, base_url
 from frontdesk.doors.fhir.bundles import Searches
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
 from frontdesk.doors.fhir.outcomes import outcome_document
+from frontdesk.doors.fhir.pending import pending_with, type_operations
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.smart import smart_configuration
 from frontdesk.doors.fhir.statement import capability_statement
 from frontdesk.doors.fhir.versions import is_unchanged, version_headers, versioned
 from frontdesk.doors.fhir.writing.appointments import BOOK, CANCEL, cancel_appointment
-from frontdesk.doors.fhir.writing.booking import book, hold
+from frontdesk.doors.fhir.writing.booking import book
 from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
 from frontdesk.doors.fhir.writing.requests import read_document, version_matches
 from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, Writes
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
-from frontdesk.operations import HOLD_SLOT, RELEASE_HOLD, Operation
+from frontdesk.operations import Operation
 from frontdesk.settings import Settings
 from frontdesk.web.error_handlers import unexpected_problem
 from frontdesk.web.http_request import RawHeaders, request_of, send_response
@@ -95,12 +96,13 @@ class FhirDoor:
                 return dict.fromkeys(("GET", "POST"), partial(self._find, None))
             case [schedule, "$find"] if name == "Schedule":
                 return dict.fromkeys(("GET", "POST"), partial(self._find, schedule))
-            case ["$hold"] if "hold" in OPERATIONS.get(name, ()):
-                return {"POST": partial(_operate, HOLD_SLOT, hold)}
             case ["$book"] if "book" in OPERATIONS.get(name, ()):
                 return {"POST": partial(_operate, BOOK, book)}
             case [resource_id, "$cancel"] if "cancel" in OPERATIONS.get(name, ()):
                 return {"POST": partial(_cancel, resource_id)}
+            case [operation] if name == "Appointment" and operation.removeprefix("$") in type_operations():
+                found = type_operations()[operation.removeprefix("$")]
+                return {"POST": partial(_operate, found.needs, found.run)}
             case [resource_id] if resource_id and not resource_id.startswith("$"):
                 change = (
                     {} if writes is None else dict.fromkeys(("PUT", "PATCH"), partial(_change, writes, resource_id))
@@ -176,7 +178,8 @@ async def _operate(
 
 
 async def _cancel(resource_id: str, request: FhirRequest) -> Reply:
-    await request.admit(CANCEL if hold_of(resource_id) is None else RELEASE_HOLD)
+    pending = pending_with(resource_id)
+    await request.admit(CANCEL if pending is None else pending.cancel_by)
     return await cancel_appointment(
         request, resource_id, await read_document(request, absent={"resourceType": "Parameters"})
     )

@@ -25,6 +25,13 @@ class SearchPage(NamedTuple):
     total: int | None = None
 
 
+class ListedOperation(NamedTuple):
+    """An operation as the CapabilityStatement lists it."""
+
+    definition: str
+    documentation: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
     name: str

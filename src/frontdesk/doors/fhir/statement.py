@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from frontdesk import __version__
 from frontdesk.doors.fhir.addresses import Resource, base_url
+from frontdesk.doors.fhir.pending import type_operations
 from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN
 from frontdesk.settings import Settings
@@ -26,7 +27,9 @@ def capability_statement(types: Iterable[ResourceType], settings: Settings) -> R
 
 
 def _resource(kind: ResourceType) -> Resource:
-    writes, operations = kind.name in WRITTEN, OPERATIONS.get(kind.name, {})
+    writes, operations = kind.name in WRITTEN, dict(OPERATIONS.get(kind.name, {}))
+    if kind.name == "Appointment":
+        operations |= {name: each.listed for name, each in type_operations().items()}
     interactions = ["read", "search-type", *(["create", "update", "patch"] if writes else [])]
     described: Resource = {
         "type": kind.name,

@@ -6,13 +6,13 @@ from typing import Any
 
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import PATIENT_ID
-from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, hold_of, our_id, reference
+from frontdesk.doors.fhir.addresses import Resource, directory_id, fhir_id, our_id, reference
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import PROCEDURE, VISIT_TYPE, service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
+from frontdesk.doors.fhir.pending import pending_with
 from frontdesk.doors.fhir.resource_types import LAST_UPDATED, Position, ResourceType, SearchPage
 from frontdesk.doors.fhir.resources.directory import ID
-from frontdesk.doors.fhir.resources.held_appointments import read_held
 from frontdesk.operations import APPOINTMENTS_IN_FULL, BY_NAME
 
 _GET_APPOINTMENT = BY_NAME["get_appointment"]
@@ -34,9 +34,9 @@ _FILTERED = (("practitioner", "Practitioner"), ("location", "Location"), ("actor
 
 
 async def _read(calls: Calls, resource_id: str) -> Resource:
-    hold_id = hold_of(resource_id)
-    if hold_id is not None:
-        return await read_held(calls, hold_id)
+    pending = pending_with(resource_id)
+    if pending is not None:
+        return await pending.read(calls, resource_id)
     return appointment(await calls.run(_GET_APPOINTMENT, appointmentId=our_id("apt", resource_id)))
 
 

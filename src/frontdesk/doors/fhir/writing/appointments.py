@@ -1,12 +1,12 @@
 """Creates, moves, confirms and cancels appointments."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.doors.fhir.addresses import Resource, fhir_id, hold_of, our_id
+from frontdesk.doors.fhir.addresses import Resource, fhir_id, our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
-from frontdesk.doors.fhir.resources.held_appointments import read_held
+from frontdesk.doors.fhir.pending import pending_with
 from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.versions import versioned
 from frontdesk.doors.fhir.writing.answers import WrittenResource, reply
@@ -18,20 +18,18 @@ from frontdesk.doors.fhir.writing.requested_appointment import (
 from frontdesk.doors.fhir.writing.requests import (
     condition,
     confirmation_token,
-    header_key,
     identifiers,
     key_of_change,
     key_of_create,
     outdated,
     parameters_of,
-    prefers_minimal,
     refused,
     require_type,
     required_identifier,
     version_matches,
 )
-from frontdesk.doors.fhir.writing.slots import referred_slot, require_held, slot_of_move, wanted_slot
-from frontdesk.operations import BOOK_HELD, BY_NAME, RELEASE_HOLD, Operation
+from frontdesk.doors.fhir.writing.slots import referred_slot, slot_of_move, wanted_slot
+from frontdesk.operations import BY_NAME, Operation
 
 KIND = "Appointment"
 BOOK, GET_APPOINTMENT = BY_NAME["book_appointment"], BY_NAME["get_appointment"]
@@ -40,9 +38,16 @@ _MOVE, _CONFIRM = BY_NAME["reschedule_appointment"], BY_NAME["confirm_attendance
 _NEW = (None, "proposed", "pending", "booked")
 _LIVE = (None, "pending", "booked")
 
+ChooseTime = Callable[[Calls, RequestedAppointment], Awaitable[tuple[Operation, dict[str, str]]]]
+"""The operation that books, and its arguments that say the time."""
 
-async def create_appointment(request: FhirRequest, document: object, hold_id: str | None = None) -> Reply:
-    """Books the time of the hold, or else the slot that the resource asks for."""
+
+async def _open_slot(calls: Calls, wanted: RequestedAppointment) -> tuple[Operation, dict[str, str]]:
+    return BOOK, {"slotId": await wanted_slot(calls, wanted)}
+
+
+async def create_appointment(request: FhirRequest, document: object, choose_time: ChooseTime = _open_slot) -> Reply:
+    """Books the slot that the resource asks for, or a time that is chosen otherwise."""
     resource = require_type(document, KIND)
     wanted, given, calls = read_requested_appointment(resource, request.base), identifiers(resource), request.calls
     asked = condition(request.http)
@@ -66,11 +71,7 @@ async def create_appointment(request: FhirRequest, document: object, hold_id: st
         if not is_condition_met:
             await _require_same(calls, wanted, existing, request.base)
         return await reply(request, WrittenResource(KIND, existing, 200, given))
-    if hold_id is None:
-        operation, time = BOOK, {"slotId": await wanted_slot(calls, wanted)}
-    else:
-        await require_held(calls, wanted, hold_id)
-        operation, time = BOOK_HELD, {"holdId": hold_id}
+    operation, time = await choose_time(calls, wanted)
     await calls.identifiers.note(calls.caller, KIND, given, key, None)
     booking = {"patientId": our_id("pat", wanted.patient), **time, "confirmationToken": token}
     booked = await calls.write(operation, booking, key=key)
@@ -82,8 +83,8 @@ async def change_appointment(request: FhirRequest, resource_id: str, document: o
     resource, calls = require_type(document, KIND), request.calls
     if resource.get("id", resource_id) != resource_id:
         raise refused(KIND, "id", "must be the id of the address")
-    if (hold_id := hold_of(resource_id)) is not None:
-        return await release(request, hold_id, resource)
+    if (pending := pending_with(resource_id)) is not None:
+        return await pending.cancel(request, resource_id, resource)
     given, wanted = identifiers(resource), read_requested_appointment(resource, request.base)
     key, token = key_of_change(request.http, KIND, given), confirmation_token(request.http, resource)
     current = await _current(request, resource_id, key, token)
@@ -97,9 +98,9 @@ async def change_appointment(request: FhirRequest, resource_id: str, document: o
 
 
 async def cancel_appointment(request: FhirRequest, resource_id: str, document: object) -> Reply:
-    """`$cancel`: cancels an appointment, or releases a hold. One that is cancelled already is a conflict."""
-    if (hold_id := hold_of(resource_id)) is not None:
-        return await release(request, hold_id, {"status": "cancelled"})
+    """`$cancel`. An appointment that is cancelled already is a conflict."""
+    if (pending := pending_with(resource_id)) is not None:
+        return await pending.cancel(request, resource_id, {"status": "cancelled"})
     calls, parameters = request.calls, parameters_of(document)
     named = [each.get("valueIdentifier") for each in parameters if each.get("name") == "identifier"]
     given = identifiers({"resourceType": "Parameters", "identifier": named})
@@ -111,20 +112,6 @@ async def cancel_appointment(request: FhirRequest, resource_id: str, document: o
     arguments = {"appointmentId": appointment_id, "reason": _reason(parameters), "confirmationToken": token}
     await calls.write(CANCEL, arguments, key=key)
     return await reply(request, WrittenResource(KIND, appointment_id, 200, given))
-
-
-async def release(request: FhirRequest, hold_id: str, resource: Resource) -> Reply:
-    """Releases a hold. Its appointment is gone then: the answer is the cancelled one, or nothing to a resend."""
-    calls, key, token = request.calls, header_key(request.http), confirmation_token(request.http, resource)
-    if resource.get("status") != "cancelled":
-        raise refused(KIND, "status", "of a held appointment can be changed to cancelled only; $book books it")
-    if await calls.result_of(key, token):
-        return Reply(200)
-    held = versioned(await read_held(calls, hold_id))
-    if not version_matches(request.http, held):
-        raise outdated()
-    await calls.write(RELEASE_HOLD, {"holdId": hold_id, "confirmationToken": token}, key=key)
-    return Reply(200, None if prefers_minimal(request.http) else {**held, "status": "cancelled"})
 
 
 async def _current(request: FhirRequest, resource_id: str, key: str | None, token: str | None) -> Resource:

@@ -7,7 +7,7 @@ from frontdesk.domain.local_time import instant_at, minute_of
 from frontdesk.doors.fhir.addresses import our_id
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.writing.requested_appointment import RequestedAppointment, of_slot
-from frontdesk.operations import ALL_PROCEDURES, BY_NAME, GET_HOLD, SLOT_AT, WIDE_SLOT_SEARCH
+from frontdesk.operations import ALL_PROCEDURES, BY_NAME, SLOT_AT, WIDE_SLOT_SEARCH
 
 _GET_SLOT = BY_NAME["get_slot"]
 _PAGE = 200
@@ -16,28 +16,11 @@ _PAGE = 200
 async def referred_slot(calls: Calls, wanted: RequestedAppointment) -> RequestedAppointment:
     """Time, place and service of the slot that is referred to, which must be those that the appointment says."""
     slot = of_slot(await calls.run(_GET_SLOT, slotId=our_id("slt", wanted.slot or "")))
-    _require_agreement(wanted, slot)
+    require_agreement(wanted, slot)
     return slot
 
 
-async def require_held(calls: Calls, wanted: RequestedAppointment, hold_id: str) -> None:
-    """Time, place and service must be those that are held. Whether they still are is for the booking to say."""
-    held = await held_slot(calls, hold_id)
-    if held is not None:
-        _require_agreement(wanted, held)
-
-
-async def held_slot(calls: Calls, hold_id: str) -> RequestedAppointment | None:
-    """Time, place and service that are held, None if the hold has ended."""
-    try:
-        return of_slot(await calls.run(GET_HOLD, holdId=hold_id))
-    except Problem as problem:
-        if problem.code != "not_found":
-            raise
-        return None
-
-
-def _require_agreement(wanted: RequestedAppointment, slot: RequestedAppointment) -> None:
+def require_agreement(wanted: RequestedAppointment, slot: RequestedAppointment) -> None:
     differing = wanted.differs_from(slot)
     if differing:
         fields = [f"Appointment.{name}" for name in differing]

@@ -4,16 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from frontdesk.doors.fhir.fhir_request import FhirRequest, Reply
+from frontdesk.doors.fhir.resource_types import ListedOperation
 from frontdesk.doors.fhir.writing.appointments import BOOK, GET_APPOINTMENT, change_appointment, create_appointment
 from frontdesk.doors.fhir.writing.patients import CREATE, GET_PATIENT, change_patient, create_patient
 from frontdesk.operations import Operation
-
-
-class ListedOperation(NamedTuple):
-    """An operation as the CapabilityStatement lists it."""
-
-    definition: str
-    documentation: str | None = None
 
 
 class Writes(NamedTuple):
@@ -33,13 +27,11 @@ WRITTEN: Mapping[str, Writes] = {
         Writes("Patient", CREATE, create_patient, GET_PATIENT, change_patient),
     )
 }
-_IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
-_ONLY_NATIVE = "Refused with 503 (capability_not_supported) at a practice whose calendar is on another FHIR server."
+IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"
 OPERATIONS: Mapping[str, Mapping[str, ListedOperation]] = {  # by resource type and name
     "Appointment": {
-        "find": ListedOperation(f"{_IHE}/appointment-find"),
-        "hold": ListedOperation(f"{_IHE}/appointment-hold", _ONLY_NATIVE),
-        "book": ListedOperation(f"{_IHE}/appointment-book"),
+        "find": ListedOperation(f"{IHE}/appointment-find"),
+        "book": ListedOperation(f"{IHE}/appointment-book"),
         "cancel": ListedOperation("urn:frontdesk:appointment-cancel"),
     },
     "Schedule": {

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.domain.holds import MAX_HOLDS, MAX_HOLDS_PER_HOUR
+from frontdesk.features.holds.operations import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from frontdesk.housekeeping import prune_holds
 from frontdesk.store.database import DatabaseUnavailable
+from tests.features.switching import switch
 from tests.fhir_server.fhir_calls import BASE, issue
 from tests.fhir_server.test_writes import MONDAY, ada, booking, live, parameters, proposals
 from tests.support.world import World
@@ -156,6 +157,27 @@ async def test_a_hold_expires_at_the_whole_minute_without_anything_running(serve
     assert await prune_holds(server.database, server.clock.now) == 0
     server.clock.advance(hours=1, seconds=1)
     assert await prune_holds(server.database, server.clock.now) == 3
+
+
+async def test_the_practice_says_how_long_a_hold_lasts(server: World) -> None:
+    holder = await server.client(grant="integration")
+    await switch(server, {"holds": {"minutes": 15}})
+    pending = await held(holder, (await proposals(holder))[0])
+    assert pending["extension"][0]["valueInstant"] == "2026-11-15T08:15:00Z"
+
+
+async def test_a_practice_that_switched_holds_off_gives_none_and_keeps_those_it_gave(server: World) -> None:
+    holder, other = await server.client(grant="integration"), await server.client(grant="integration")
+    first, second, third = (await proposals(holder))[:3]
+    booked, released = await held(holder, first), await held(holder, second)
+    await switch(server, {"holds": {"enabled": False}})
+    issue(await hold(holder, third), 503, "capability_not_supported", "not-supported")
+    assert await open_starts(other) == [each["start"] for each in (await proposals(other))]
+    assert first["start"] not in await open_starts(other)
+    assert (await book(holder, booked, await ada(holder))).status_code == 201
+    address, cancelled = f"{BASE}/Appointment/{released['id']}", {**released, "status": "cancelled"}
+    assert (await holder.put(address, json=cancelled)).status_code == 200
+    assert second["start"] in await open_starts(other)
 
 
 async def test_each_hold_takes_a_lane(server: World) -> None:
