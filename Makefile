@@ -67,8 +67,9 @@ fuzz: setup-dev ## coverage-guided fuzzing of every parser that strangers reach,
 soak: setup-dev ## a steady load for ten minutes (MINUTES=, HOURS=): memory, files, bloat, WAL, plans and p99 stay flat
 	.venv/bin/python -m tests.proof.soak --minutes $(if $(HOURS),$$(($(HOURS) * 60)),$(or $(MINUTES),10)) $(if $(BESIDE_OTHERS),--beside-others)
 
-property-test: setup-dev ## the property tests with twenty times as many examples
-	PROPERTY_TIMES=20 .venv/bin/python -m pytest -n 2 -m property
+PROPERTY_TIMES ?= 20
+property-test: setup-dev ## the property tests with PROPERTY_TIMES=20 as many examples
+	PROPERTY_TIMES=$(PROPERTY_TIMES) .venv/bin/python -m pytest -n 2 -m property
 
 attack-test: setup-dev ## a million forged ids and tokens; a short and a deep schemathesis run
 	$(HEAVY) tests/security tests/doors
