@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from frontdesk.features.absences.absences import AT_ONCE
+from frontdesk.features.absences.absences import BATCH_SIZE
 from tests.browser.browsing import Office, Window, tab_to
 from tests.browser.callers import CHEN, DOWNTOWN
 
 pytestmark = pytest.mark.heavy
 
 Open = Callable[..., Window]
-MORE_THAN_AT_ONCE = AT_ONCE + 1
+MORE_THAN_ONE_BATCH = BATCH_SIZE + 1
 
 
 def booked_day(place: Office, weeks_ahead: int, last_names: list[str]) -> str:
@@ -35,7 +35,7 @@ def press(page: Page, control: Locator) -> None:
 
 
 def test_a_day_is_reassigned_called_through_and_taken_back_by_mouse(place: Office, window: Open) -> None:
-    names = [f"Moved{chr(ord('a') + number)}" for number in range(MORE_THAN_AT_ONCE)]
+    names = [f"Moved{chr(ord('a') + number)}" for number in range(MORE_THAN_ONE_BATCH)]
     day = booked_day(place, 5, names)
     page = window("staff").go(f"/calendar?date={day}&location={DOWNTOWN}")
     page.get_by_role("link", name="Provider is away").click()
@@ -88,7 +88,7 @@ def test_a_day_is_reassigned_and_called_through_by_keyboard(place: Office, windo
 
 
 def test_a_day_is_reassigned_without_scripts(place: Office, window: Open) -> None:
-    names = [f"Plain{chr(ord('a') + number)}" for number in range(MORE_THAN_AT_ONCE)]
+    names = [f"Plain{chr(ord('a') + number)}" for number in range(MORE_THAN_ONE_BATCH)]
     day = booked_day(place, 7, names)
     page = window("staff", scripts=False).go(f"/away?provider={CHEN}&date={day}")
     page.get_by_role("button", name="Block the time and propose new times").click()

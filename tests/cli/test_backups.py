@@ -105,7 +105,7 @@ def running(line: CommandLine) -> Iterator[None]:
     postgres = EmbeddedPostgres(line.data_dir / "postgres")
     postgres.start()
     yield
-    postgres.end()
+    postgres.stop_and_await_end()
 
 
 def every_table(line: CommandLine) -> dict[str, list[str]]:

@@ -94,7 +94,7 @@ async def test_an_endpoint_added_to_an_emptied_outbox_hears_of_what_happens_next
 async def test_more_practices_than_one_query_returns_take_turns(
     desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliverer, "_PRACTICES_AT_ONCE", 2)
+    monkeypatch.setattr(deliverer, "_MAX_PRACTICES_PER_LOOK", 2)
     desks = [desk, *[await desk.another_practice(f"other-{number}") for number in range(4)]]
     for each in desks:
         await each.endpoint(receiver.url(f"/{each.practice_id}"))

@@ -117,7 +117,7 @@ def _restore_aside(backup: "Backup", staging: Path, settings: "Settings") -> dic
         postgres.start()
         practices = wait_for(fill())
     finally:
-        postgres.end()
+        postgres.stop_and_await_end()
     return facts_of(backup.manifest) | {
         "practices": practices,
         "keysOpen": keys_open,

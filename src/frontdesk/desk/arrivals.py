@@ -147,11 +147,11 @@ class Arrivals:
     async def _attended(
         self, context: ActionContext, found: Sequence[Appointment]
     ) -> dict[str, tuple[datetime, datetime | None]]:
-        here = [each.id for each in found if each.status in ("arrived", "completed")]
-        if not here:
+        attended = [each.id for each in found if each.status in ("arrived", "completed")]
+        if not attended:
             return {}
         async with self.database.transaction(context.practice_id) as connection:
-            rows = await connection.fetch(_ATTENDED, context.practice_id, here)
+            rows = await connection.fetch(_ATTENDED, context.practice_id, attended)
         return {row["appointment_id"]: (row["arrived_at"], row["called_at"]) for row in rows}
 
 

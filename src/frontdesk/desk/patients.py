@@ -202,6 +202,6 @@ def _dates(
 
 
 def _shown(appointment: Appointment, directory: Directory) -> PatientAppointment:
-    here = zone(directory.locations[appointment.location_id].time_zone)
-    start, end = appointment.starts_at.astimezone(here), appointment.ends_at.astimezone(here)
+    time_zone = zone(directory.locations[appointment.location_id].time_zone)
+    start, end = appointment.starts_at.astimezone(time_zone), appointment.ends_at.astimezone(time_zone)
     return PatientAppointment(appointment, start, end, **names_of(appointment, directory))

@@ -13,7 +13,7 @@ from frontdesk.settings import Settings
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2
 _log = logging.getLogger(__name__)
-_ACCEPTED_AT_ONCE = 100
+_MAX_ACCEPTED_PER_TURN = 100
 _PAUSE_SECONDS = 1.0
 _Create = Callable[[], Connection]
 _Version = tuple[tuple[int, int, int], ...]
@@ -122,7 +122,7 @@ class TlsListener:
             self._loop.add_reader(self._bound, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(_MAX_ACCEPTED_PER_TURN):
             try:
                 accepted, (address, *_) = self._bound.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -23,7 +23,7 @@ FROM unnest($2::text[], $3::date[], $4::text[]) WITH ORDINALITY AS given (name_k
 CROSS JOIN LATERAL match_patients($1, given.name_key, given.dob, given.phone_digits) AS found
 """
 _NUMBERS = "SELECT number, patient_id FROM patient WHERE practice_id = $1 AND number = ANY ($2::integer[])"
-_MATCHED_AT_ONCE = 1000
+_MATCH_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ async def compare_patients(connection: Connection, practice_id: int, patients: S
     """Holds off other new patients until the transaction ends."""
     last_number: int = await connection.fetchval(_LOCK, practice_id)
     on_file: dict[int, str] = {}
-    for start in range(0, len(patients), _MATCHED_AT_ONCE):
-        part = patients[start : start + _MATCHED_AT_ONCE]
+    for start in range(0, len(patients), _MATCH_BATCH):
+        part = patients[start : start + _MATCH_BATCH]
         rows = await connection.fetch(
             _MATCH,
             practice_id,

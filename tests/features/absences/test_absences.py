@@ -242,7 +242,7 @@ async def test_a_bulk_change_that_was_cut_off_is_finished_exactly_once(
     html = (await staff.get(path)).text
     assert [row.state for row in rows(html).values()] == ["moved", "pending", "pending"]
     assert "data-continue" in html
-    monkeypatch.setattr(absences, "AT_ONCE", 1)
+    monkeypatch.setattr(absences, "BATCH_SIZE", 1)
     colleague = await signed_in(world, name="Ben")
     await asyncio.gather(*(each.post(f"{path}/apply", data={}) for each in (staff, colleague, staff)))
     await apply(colleague, path, form)
@@ -358,7 +358,7 @@ async def test_a_short_absence_stays_blocked_when_the_whole_day_is_undone(
 async def test_an_absence_that_is_recorded_again_meanwhile_keeps_its_block(
     staff: httpx.AsyncClient, booked: Booked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(absences, "AT_ONCE", 1)
+    monkeypatch.setattr(absences, "BATCH_SIZE", 1)
     first = await start(staff)
     await apply(staff, first)
     await continued(staff, first)

@@ -37,7 +37,7 @@ from frontdesk.systems.port import Capability, SchedulingSystem
 from frontdesk.texts import N_, Text
 
 MAX_LENGTH = timedelta(days=31)
-AT_ONCE = 5  # appointments that one request changes; a page goes on with the others
+BATCH_SIZE = 5  # appointments that one request changes; a page goes on with the others
 _MAX_LISTED = 150  # to decide on, because the fields of a form are limited
 _LIVE = ("booked", "confirmed", "arrived")
 _CANCELLATION = N_("The provider is away.")
@@ -110,7 +110,7 @@ class Absences:
                     continue
                 if appointment is not None and not row.has_begun:
                     row = replace(row, proposals=await times.of(appointment))
-            called_by = actors[entry.called_by] if entry.called_by and entry.told == row.place else None
+            called_by = actors[entry.called_by] if entry.called_by and entry.told_place == row.place else None
             rows.append(replace(row, patient=contacts.get(entry.patient_id), called_by=called_by))
         await context.record((CALL_LIST if purpose == "call_list" else LOOK).name, *sorted(contacts), read=True)
         provider = directory.providers[absence.provider_id]
@@ -151,7 +151,7 @@ class Absences:
         """
         absence, _ = await self.store.find(context, absence_id)
         system = await self._system(context)
-        for _ in range(AT_ONCE):
+        for _ in range(BATCH_SIZE):
             entry = await self.store.pending(context, absence_id)
             if entry is None:
                 break

@@ -62,7 +62,7 @@ UPDATE absence_appointment SET choice = $6, slot_id = NULL, failure = $7, outcom
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 AND choice = $4 AND request_id = $5
 """
 _CALLED = """
-UPDATE absence_appointment SET told = $4, called_by = $5, called_at = $6
+UPDATE absence_appointment SET told_place = $4, called_by = $5, called_at = $6
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 RETURNING patient_id
 """
 _MAX_PLACE_LENGTH = 100
@@ -160,10 +160,10 @@ class AbsenceStore:
     async def record_call(
         self, context: ActionContext, absence_id: str, appointment_id: str, place: str, *, called: bool
     ) -> None:
-        told = (place[:_MAX_PLACE_LENGTH], context.staff.staff_id, context.now) if called else (None, None, None)
+        call = (place[:_MAX_PLACE_LENGTH], context.staff.staff_id, context.now) if called else (None, None, None)
         action = RECORD_CALL if called else WITHDRAW_CALL
         async with self.database.transaction(context.practice_id) as connection:
-            patient_id = await connection.fetchval(_CALLED, context.practice_id, absence_id, appointment_id, *told)
+            patient_id = await connection.fetchval(_CALLED, context.practice_id, absence_id, appointment_id, *call)
             if patient_id is None:
                 raise Problem("not_found", "There is no such appointment.")
             await context.record_in(connection, action.name, appointment_id, patient_id)

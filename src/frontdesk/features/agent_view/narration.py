@@ -117,31 +117,31 @@ def after(operation: Operation, answer: object, *, resent: bool) -> Narration:
     return Narration(_(narration.knows), _(narration.says), _(narration.never))
 
 
-def read_back(told: object) -> str:
+def read_back(record: object) -> str:
     """The read-back as a sentence, without ids."""
-    if not isinstance(told, dict):
+    if not isinstance(record, dict):
         return ""
-    if "start" in told and "providerName" in told:
+    if "start" in record and "providerName" in record:
         about = _(
             "%(visit)s with %(provider)s at %(location)s",
-            visit=told.get("visitTypeName"),
-            provider=told["providerName"],
-            location=told.get("locationName"),
+            visit=record.get("visitTypeName"),
+            provider=record["providerName"],
+            location=record.get("locationName"),
         )
-        if "lastName" in told:
-            about = f"{told.get('firstName')} {told['lastName']}: {about}"
-        said = f"{about}, {local_time_text(str(told['start']))}"
-        if told.get("rescheduledFrom"):
-            before = local_time_text(str(told["rescheduledFrom"]))
-            said = _("%(new)s, instead of %(before)s", new=said, before=before)
-        if told.get("reason"):
-            return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=said, reason=told["reason"])
+        if "lastName" in record:
+            about = f"{record.get('firstName')} {record['lastName']}: {about}"
+        sentence = f"{about}, {local_time_text(str(record['start']))}"
+        if record.get("rescheduledFrom"):
+            before = local_time_text(str(record["rescheduledFrom"]))
+            sentence = _("%(new)s, instead of %(before)s", new=sentence, before=before)
+        if record.get("reason"):
+            return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=sentence, reason=record["reason"])
     else:
         removed = _("removed")
-        said = ", ".join(
-            f"{name} {removed if value is None else value}" for name, value in told.items() if not name.endswith("Id")
+        sentence = ", ".join(
+            f"{name} {removed if value is None else value}" for name, value in record.items() if not name.endswith("Id")
         )
-    return _("“%(told)s. Is that right?”", told=said)
+    return _("“%(told)s. Is that right?”", told=sentence)
 
 
 def local_time_text(start: str) -> str:

@@ -37,7 +37,7 @@ MAX_PER_ENDPOINT = 4
 _POLL_INTERVAL_SECONDS = 1.0
 _MARKS_KEPT = 10_000
 _PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
-_PRACTICES_AT_ONCE = 1000  # practices; more take turns, so that looking for work stays cheap
+_MAX_PRACTICES_PER_LOOK = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
 _MAX_WAIT = timedelta(hours=12)
 
@@ -113,7 +113,7 @@ class Deliverer:
     async def start_due(self) -> list[asyncio.Task[None]]:
         """Starts to send due deliveries, as many as there are places for."""
         looked_at = await self._due_practices()
-        self._checked_until = looked_at[-1]["practice_id"] if len(looked_at) == _PRACTICES_AT_ONCE else 0
+        self._checked_until = looked_at[-1]["practice_id"] if len(looked_at) == _MAX_PRACTICES_PER_LOOK else 0
         started: list[asyncio.Task[None]] = []
 
         async def start(practice_id: int) -> None:
@@ -138,9 +138,9 @@ class Deliverer:
     async def _due_practices(self) -> list[Record]:
         """The next practices with webhooks, and whether they may have due ones."""
         try:
-            return await self._database.fetch(_DUE_PRACTICES, self._checked_until, _PRACTICES_AT_ONCE, self._now())
+            return await self._database.fetch(_DUE_PRACTICES, self._checked_until, _MAX_PRACTICES_PER_LOOK, self._now())
         except PartUnavailable:
-            return await self._database.fetch(_DUE_WITHOUT_WORKER, self._checked_until, _PRACTICES_AT_ONCE)
+            return await self._database.fetch(_DUE_WITHOUT_WORKER, self._checked_until, _MAX_PRACTICES_PER_LOOK)
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()

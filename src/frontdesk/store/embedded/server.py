@@ -131,7 +131,7 @@ class EmbeddedPostgres:
         while self._is_up() and not self._has_users() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def end(self, timeout: float = 60) -> None:
+    def stop_and_await_end(self, timeout: float = 60) -> None:
         """Stop using the server and wait until it has ended, so that its folder can be moved."""
         self.stop()
         deadline = time.monotonic() + timeout

@@ -30,7 +30,7 @@ CREATE TABLE absence_appointment (
     request_id     text,  -- of the request that made the choice: audit records carry it, and the idempotency key contains it
     failure          text,  -- why the last choice was not executed
     outcome        text,  -- the place that the last choice gave it
-    told           text,  -- the place that the patient was told
+    told_place     text,  -- the place that the patient was told
     called_by      text,
     called_at      timestamptz,
     PRIMARY KEY (practice_id, absence_id, appointment_id),

@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 FIND = "Appointment/$find"  # how operators read the name of this request
 
 PAGE_SIZE = 1000  # servers send less if they want to
-_VALUES_AT_ONCE = 40
+_MAX_VALUES_PER_QUERY = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class CombinedQuery(Generic[T_co]):
 
 def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[SearchQuery]:
     """Searches for records that match one of the values: several, because the length of a URL is limited."""
-    chunks = [values[at : at + _VALUES_AT_ONCE] for at in range(0, len(values), _VALUES_AT_ONCE)]
+    chunks = [values[at : at + _MAX_VALUES_PER_QUERY] for at in range(0, len(values), _MAX_VALUES_PER_QUERY)]
     return [SearchQuery(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
 
 
