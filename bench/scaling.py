@@ -133,7 +133,7 @@ def main() -> None:
         try:
             asyncio.run(measure(postgres))
         finally:
-            postgres.end()
+            postgres.stop_and_await_end()
 
 
 if __name__ == "__main__":

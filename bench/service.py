@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from frontdesk.access.clients.records import PatientAccess, add_client
+from frontdesk.access.clients.records import AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.access.keys.ring import SLOT_IDS, KeyRing
@@ -158,7 +158,7 @@ class Service:
                     scopes=SCOPES,
                     per_minute=10**9,
                     quota=10**12,
-                    patient_access=PatientAccess(patients_per_hour=0, patients_per_day=0, match_misses=0),
+                    access_limits=AccessLimits(0, 0, 0, writes_per_hour=0, upcoming_per_patient=0),
                 )
                 for slug in slugs
             ]

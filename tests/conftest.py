@@ -99,7 +99,7 @@ def made_server(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 postgres = EmbeddedPostgres(home)
                 postgres.start(timeout=240)
                 asyncio.run(migrate(postgres.dsn(OWNER_ROLE)))
-                postgres.end()
+                postgres.stop_and_await_end()
                 new = made.with_suffix(".new")
                 subprocess.run(["cp", "-a", home, new], check=True)
                 new.rename(made)
@@ -121,7 +121,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
         with superuser_login(), quick_settings():
             postgres.start(timeout=240)
         yield postgres
-        postgres.end()
+        postgres.stop_and_await_end()
 
 
 @pytest.fixture(scope="session")

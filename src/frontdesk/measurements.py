@@ -11,7 +11,7 @@ from typing import Protocol
 
 from frontdesk import __version__
 from frontdesk.access.limits.connections import ConnectionLimit
-from frontdesk.access.limits.exceeded import PATIENT_LIMITS
+from frontdesk.access.limits.exceeded import CLIENT_LIMITS
 from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter
 from frontdesk.audit.heads import AuditHeads
@@ -111,8 +111,8 @@ def _measure_engine(metrics: Metrics, engine: Engine) -> None:
     metrics.add_gauge("frontdesk_turns", "Calls that run or wait for their turn.", ("kind", "state"), calls)
     name, about = "frontdesk_turns_expired", "Calls that got no turn in time."
     metrics.add_counter(name, about, ("kind",), lambda: {(kind,): each.expired for kind, each in limiters.items()})
-    name, about = "frontdesk_patient_limit_refusals", "Calls refused because of a limit on patients or matches."
-    metrics.add_counter(name, about, ("limit",), lambda: _by_label(engine.refusals, PATIENT_LIMITS))
+    name, about = "frontdesk_client_limit_refusals", "Calls refused because of a limit on patients, matches or writes."
+    metrics.add_counter(name, about, ("limit",), lambda: _by_label(engine.refusals, CLIENT_LIMITS))
 
 
 def _measure_refusals(metrics: Metrics, invalid_tokens: InvalidTokens, connection_limit: ConnectionLimit) -> None:

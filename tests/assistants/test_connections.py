@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import ClientError, PatientAccess, change_client, show_client
+from frontdesk.access.clients.records import AccessLimits, ClientError, change_client, show_client
 from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide, registered
 from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in, waiting_for
@@ -114,11 +114,11 @@ async def test_nobody_lets_an_assistant_see_patients_that_it_does_not_know(world
     assert refused.status_code == 422
     assert "sees only patients that it matched" in refused.text
     with pytest.raises(ClientError, match="sees only patients that it matched"):
-        await change_client(world.database, client_id, patient_access=PatientAccess())
+        await change_client(world.database, client_id, access_limits=AccessLimits())
     changed = await admin.post(f"/console/clients/{client_id}", data={**held, "patients_per_day": "7"})
     assert changed.status_code == 303, changed.text
-    limits = (await show_client(world.database, client_id)).patient_access
-    assert limits == PatientAccess(patients_per_day=7, known_patients_only=True)
+    limits = (await show_client(world.database, client_id)).access_limits
+    assert limits == AccessLimits(patients_per_day=7, known_patients_only=True)
 
 
 async def state_of(browser: httpx.AsyncClient, client_id: str) -> str:

@@ -47,7 +47,7 @@ async def worlds(
             ):
                 yield distributed, plain
         finally:
-            postgres.end()
+            postgres.stop_and_await_end()
 
 
 async def bookings(client: httpx.AsyncClient, count: int) -> list[dict[str, Any]]:

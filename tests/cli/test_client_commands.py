@@ -38,8 +38,9 @@ def test_scopes_and_limits_are_what_was_asked_for(line: CommandLine) -> None:
     changed = line.json("client", "set-limits", client, "--quota", "200")
     assert (changed["perMinute"], changed["quota"]) == (5, 200)
     assert line.run("client", "set-limits", client).status == 2
-    follows = {"patientsPerHour": None, "patientsPerDay": None, "matchMisses": None, "knownPatientsOnly": None}
-    assert changed["patientAccess"] == follows
+    own = {"patientsPerHour": 0, "patientsPerDay": 30, "matchMisses": 3, "knownPatientsOnly": True}
+    own |= {"writesPerHour": 9, "upcomingPerPatient": 8}
+    assert changed["accessLimits"] == dict.fromkeys(own), "as the practice says"
     words = (
         "--patients-per-hour",
         "0",
@@ -49,12 +50,15 @@ def test_scopes_and_limits_are_what_was_asked_for(line: CommandLine) -> None:
         "3",
         "--known-patients-only",
         "yes",
+        "--writes-per-hour",
+        "9",
+        "--upcoming-per-patient",
+        "8",
     )
     changed = line.json("client", "set-limits", client, *words)
-    own = {"patientsPerHour": 0, "patientsPerDay": 30, "matchMisses": 3, "knownPatientsOnly": True}
-    assert changed["patientAccess"] == own
+    assert changed["accessLimits"] == own
     changed = line.json("client", "set-limits", client, "--patients-per-day", "practice", "--match-misses", "4")
-    assert changed["patientAccess"] == {**own, "patientsPerDay": None, "matchMisses": 4}
+    assert changed["accessLimits"] == {**own, "patientsPerDay": None, "matchMisses": 4}
     shown = line.run("client", "show", client).out
     assert re.search(r"Patients an hour +unlimited\nPatients a day +as the practice\n", shown)
     assert line.run("client", "forget-misses", client).status == 0

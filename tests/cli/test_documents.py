@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.access.clients.records import ClientRecord, PatientAccess, SecretRecord
+from frontdesk.access.clients.records import AccessLimits, ClientRecord, SecretRecord
 from frontdesk.access.keys.ring import KeyRecord
 from frontdesk.cli.output import to_document
 from frontdesk.store.practices import PracticeSummary
@@ -25,7 +25,7 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 ("slots.read",),
                 60,
                 900,
-                PatientAccess(30, None, 5, True),
+                AccessLimits(30, None, 5, True, upcoming_per_patient=7),
                 False,
                 MADE,
                 (SecretRecord(MADE, None),),
@@ -38,11 +38,13 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 "scopes": ["slots.read"],
                 "perMinute": 60,
                 "quota": 900,
-                "patientAccess": {
+                "accessLimits": {
                     "patientsPerHour": 30,
                     "patientsPerDay": None,
                     "matchMisses": 5,
                     "knownPatientsOnly": True,
+                    "writesPerHour": None,
+                    "upcomingPerPatient": 7,
                 },
                 "disabled": False,
                 "createdAt": "2026-11-16T09:30:15Z",

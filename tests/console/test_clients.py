@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import PatientAccess, change_client, list_clients, show_client
+from frontdesk.access.clients.records import AccessLimits, change_client, list_clients, show_client
 from frontdesk.access.clients.scopes import SCOPES, every_scope
 from frontdesk.console.pages.clients import scope_meanings
 from tests.console.admin_pages import (
@@ -21,7 +21,7 @@ from tests.console.admin_pages import (
     value_of,
 )
 from tests.console.signing_in import TEST_STAFF, audited, signed_in
-from tests.support.world import World, patient_id
+from tests.support.world import World, book, confirmed, patient_id, slots
 
 PHONE_AGENT = {
     "name": "Phone agent",
@@ -289,37 +289,44 @@ async def test_a_name_is_text_wherever_it_is_shown(world: World, admin: httpx.As
     check_harmless(refused)
 
 
-async def test_limits_on_patients_are_set_and_an_empty_field_follows_the_practice(
-    world: World, admin: httpx.AsyncClient
-) -> None:
+async def test_limits_are_set_and_an_empty_field_follows_the_practice(world: World, admin: httpx.AsyncClient) -> None:
     limits = {"patients_per_hour": "20", "patients_per_day": "", "match_misses": "0", "known_patients_only": "yes"}
+    limits |= {"writes_per_hour": "30", "upcoming_per_patient": "0"}
     client_id, _ = await added(admin, **limits)
-    assert (await show_client(world.database, client_id)).patient_access == PatientAccess(20, None, 0, True)
+    assert (await show_client(world.database, client_id)).access_limits == AccessLimits(20, None, 0, True, 30, 0)
     page = await admin.get(f"/console/clients/{client_id}")
-    assert [value_of(page, name) for name in ("patients_per_hour", "patients_per_day", "match_misses")] == [
-        "20",
-        "",
-        "0",
-    ]
+    numbers = [name for name in limits if name != "known_patients_only"]
+    assert [value_of(page, name) for name in numbers] == [limits[name] for name in numbers]
     assert "0 of 20" in text_of(page)
     assert "0 of 400" in text_of(page)
     assert "only patients that it matched" in text_of(page)
     faulty = {"patients_per_hour": "few", "match_misses": "101", "known_patients_only": "some"}
+    faulty |= {"writes_per_hour": "1000001", "upcoming_per_patient": "1001"}
     refused = await admin.post(f"/console/clients/{client_id}", data={**PHONE_AGENT, **faulty})
     assert set(errors_in(refused)) == set(faulty)
     assert (await admin.post(f"/console/clients/{client_id}", data=PHONE_AGENT)).status_code == 303
-    assert (await show_client(world.database, client_id)).patient_access == PatientAccess()
+    assert (await show_client(world.database, client_id)).access_limits == AccessLimits()
+
+
+async def book_status(agent: httpx.AsyncClient) -> int:
+    body = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
+    return (await agent.post("/api/appointments", json=body)).status_code
 
 
 async def test_an_alarm_and_failed_matches_are_seen_and_can_be_forgotten(
     world: World, admin: httpx.AsyncClient
 ) -> None:
-    agent = await world.client(patient_access=PatientAccess(patients_per_hour=1, match_misses=2))
+    limits = AccessLimits(patients_per_hour=1, match_misses=2, writes_per_hour=2, upcoming_per_patient=1)
+    agent = await world.client(access_limits=limits)
     client_id = agent.headers["X-Test-Client"]
     pages = ("/console/clients", f"/console/clients/{client_id}", "/console/practice/system")
     for path in pages:
         assert "exceeded its budget" not in text_of(await admin.get(path))
-    await patient_id(agent)
+    booked = await book(agent)
+    assert await book_status(agent) == 429
+    assert (await confirmed(agent, "POST", f"/api/appointments/{booked}/cancel", {})).status_code == 200
+    await book(agent)
+    assert await book_status(agent) == 429
     match = {"firstName": "Alan", "lastName": "Turing", "dob": "1990-06-23", "phone": "0123"}
     assert (await agent.post("/api/patients/match", json=match)).status_code == 429
     for phone in ("2001", "2002"):
@@ -328,6 +335,8 @@ async def test_an_alarm_and_failed_matches_are_seen_and_can_be_forgotten(
     for path in pages:
         text = text_of(await admin.get(path))
         assert "reached its hourly patient limit (1)" in text, path
+        assert "reached its hourly limit of writes (2 of a kind)" in text, path
+        assert "reached its limit of upcoming appointments for one patient (1)" in text, path
         assert "failed too often to match a person and is locked out until" in text, path
     page = await admin.get(f"/console/clients/{client_id}")
     assert "2 in the last week" in text_of(page)

@@ -93,11 +93,14 @@ async def test_rules_are_previewed_applied_and_recorded(world: World, admin: htt
     before = await directory(world)
     opened = await admin.get(RULES)
     fields = {"minimumNoticeMinutes": "120", "consent__cancelAppointment": "card", "knownPatientsOnly": "yes"}
+    fields |= {"writesPerHour": "50", "upcomingPerPatient": "0"}
     shown = await send(admin, opened, RULES, **fields)
     told = text_of(shown)
     assert "Minimum notice 0 minutes 120 minutes" in told
     assert "Consent to cancel appointment nothing card" in told
     assert "Agents see all patients only patients that they know" in told
+    assert "Writes of a kind an hour 200 50" in told
+    assert "Upcoming appointments of a patient 20 unlimited" in told
     assert await directory(world) == before, "nothing was applied yet"
     answer = await apply(admin, shown, RULES)
     assert answer.headers["location"] == f"{RULES}?notice=practice_changed"
@@ -107,6 +110,8 @@ async def test_rules_are_previewed_applied_and_recorded(world: World, admin: htt
         minimum_notice_minutes=120,
         consent={"cancel_appointment": "card"},
         known_patients_only=True,
+        writes_per_hour=50,
+        upcoming_per_patient=0,
     )
     [record] = await records(world, operation="console.change_booking_rules")
     assert record["actor"] == admin.headers[TEST_STAFF]

@@ -131,7 +131,7 @@ async def test_metrics_count_by_door_operation_and_code(
     assert sum(value for name, value in series.items() if name.startswith("frontdesk_database_connections{")) == 16
     assert series['frontdesk_errors_total{door="rest",error="validation",operation="search_slots"}'] == 1
     assert series['frontdesk_errors_total{door="gateway",error="rate_limited",operation=""}'] == 1
-    assert series['frontdesk_patient_limit_refusals_total{limit="matches"}'] == 0
+    assert series['frontdesk_client_limit_refusals_total{limit="matches"}'] == 0
     assert series['frontdesk_webhook_deliveries{state="due"}'] == 0
     text = "\n".join(series)
     assert "harbor" not in text

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import PatientAccess, add_client
+from frontdesk.access.clients.records import AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.practice_file import parse
@@ -108,7 +108,7 @@ async def token(served: Served, practice: str, grant: str) -> str:
         grant=grant,
         scopes=SCOPES,
         per_minute=1_000_000,
-        patient_access=PatientAccess(patients_per_hour=0, patients_per_day=0, match_misses=0),
+        access_limits=AccessLimits(0, 0, 0, writes_per_hour=0, upcoming_per_patient=0),
     )
     form = {"grant_type": "client_credentials", "client_id": record.client_id, "client_secret": secret}
     async with httpx.AsyncClient(timeout=30) as http:

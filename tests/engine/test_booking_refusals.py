@@ -6,11 +6,11 @@ import httpx
 import orjson
 import pytest
 
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from tests.support.world import PRACTICE, World, book, confirmed, patient_id, slots
 
 # Bookings of such a client are checked first: it has to know the patient.
-CHECKED = PatientAccess(known_patients_only=True)
+CHECKED = AccessLimits(known_patients_only=True)
 NEW_EXAM = {"visitTypeId": 20, "procedureId": 100}
 
 
@@ -33,7 +33,7 @@ async def set_seen(world: World, patient: str, *, seen: bool) -> None:
 
 @pytest.mark.parametrize("grant", ["agent", "integration"])
 async def test_refusals_and_their_records_are_the_same(world: World, grant: str) -> None:
-    clients = [await world.client(grant=grant), await world.client(grant=grant, patient_access=CHECKED)]
+    clients = [await world.client(grant=grant), await world.client(grant=grant, access_limits=CHECKED)]
     known = [{name: await patient_id(client, name) for name in ("Ada", "Grace", "José")} for client in clients]
     ada, grace, jose = known[0].values()
     assert known[0] == known[1]
@@ -120,7 +120,7 @@ async def test_a_challenge_is_stored_only_for_what_would_succeed(
         times = {"startsAt": "2030-01-07T15:00Z", "endsAt": "2030-01-07T15:15Z", "busyUntil": "2030-01-07T15:15Z"}
         booking = {"version": current + newer, "patientId": ada, "providerId": 10, **times, **given}
         row = await connection.fetchrow(
-            "SELECT * FROM issue_challenge($1, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', 0, 0, $2)",
+            "SELECT * FROM issue_challenge($1, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', '{}', $2)",
             practice,
             orjson.dumps(booking).decode(),
         )

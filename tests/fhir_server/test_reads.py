@@ -1,6 +1,6 @@
 """Reads and searches of the FHIR door: what a client of a practice's system sees of a practice here."""
 
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from tests.doors.rest_calls import log_lines
 from tests.fhir_server.fhir_calls import BASE, bundle, every_page, ids, issue, resources
 from tests.support.world import PRACTICE, World, book, patient_id
@@ -222,9 +222,9 @@ async def test_limits_of_a_client_hold_at_the_fhir_door(server: World) -> None:
     refused = await short.get(people)
     issue(refused, 429, "rate_limited", "throttled")
     assert '"minute";r=0' in refused.headers["ratelimit"]
-    limited = await server.client(patient_access=PatientAccess(patients_per_hour=1))
+    limited = await server.client(access_limits=AccessLimits(patients_per_hour=1))
     issue(await limited.get(people), 429, "rate_limited", "throttled")
-    newcomer = await server.client(patient_access=PatientAccess(known_patients_only=True))
+    newcomer = await server.client(access_limits=AccessLimits(known_patients_only=True))
     assert await ids(newcomer, "Appointment") == []
     await bundle(newcomer, f"Patient?{ADA}")
     assert len(await ids(newcomer, "Appointment")) == 1

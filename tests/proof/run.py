@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import PatientAccess, add_client
+from frontdesk.access.clients.records import AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.keys.encryption import load_secret_key
 from frontdesk.app import Service
@@ -26,7 +26,7 @@ from tests.proof.upstream import FhirPractice
 from tests.proof.workload import CAP, FIRST_DAY_AHEAD, Actor, Capped, Desk, UpstreamActor, on_file, signed_in
 from tests.webhooks.receiver import Receiver
 
-_UNLIMITED = PatientAccess(0, 0, 0, known_patients_only=False)
+_UNLIMITED = AccessLimits(0, 0, 0, known_patients_only=False, writes_per_hour=0, upcoming_per_patient=0)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Proof:
     async def _caller(self, practice: str, grant: str, per_minute: int) -> Caller:
         record, secret = await add_client(
             self.service.database, self.service.ring, practice=practice, name="Proof", grant=grant, scopes=SCOPES,
-            per_minute=per_minute, quota=1_000_000_000, patient_access=_UNLIMITED,
+            per_minute=per_minute, quota=1_000_000_000, access_limits=_UNLIMITED,
         )  # fmt: skip
         if grant == "agent":
             self.agents.add(record.client_id)

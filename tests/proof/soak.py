@@ -180,7 +180,7 @@ async def _served(folder: Path) -> AsyncIterator[tuple[RealServer, asyncpg.Conne
             finally:
                 await connection.close()
     finally:
-        postgres.end()
+        postgres.stop_and_await_end()
 
 
 def _tell(number: int, sample: Sample) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import PatientAccess, add_client
+from frontdesk.access.clients.records import AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from tests.doors import mcp_speech
 from tests.security.real_server import RealServer
@@ -19,7 +19,7 @@ from tests.security.real_server import RealServer
 CALLS_PER_SECOND = 30  # of all callers together
 PATIENTS = 2000
 _ACTORS = 4
-_UNLIMITED = PatientAccess(patients_per_hour=0, patients_per_day=0, match_misses=0)
+_UNLIMITED = AccessLimits(0, 0, 0, writes_per_hour=0, upcoming_per_patient=0)
 _RENEW_SECONDS = 1800.0
 _FLOOR_SECONDS = 0.2  # between two calls
 _VISIT = {"locationId": 1, "visitTypeId": 22, "procedureId": 103}
@@ -78,7 +78,7 @@ class Load:
         for number in range(_ACTORS):
             record, secret = await add_client(
                 server.service.database, server.service.ring, practice="harbor", name=f"agent {number}", grant="agent",
-                scopes=SCOPES, per_minute=1_000_000, quota=10**9, patient_access=_UNLIMITED,
+                scopes=SCOPES, per_minute=1_000_000, quota=10**9, access_limits=_UNLIMITED,
             )  # fmt: skip
             patients = cycle(range(1 + number, PATIENTS + 1, _ACTORS))  # all, so that no history grows long
             actors.append(Actor(server.http(), record.client_id, secret, patients))

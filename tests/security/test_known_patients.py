@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from tests.support.world import PRACTICE, World, book, confirmed, page_through, patient_id, slots
 
-KNOWN_ONLY = PatientAccess(known_patients_only=True)
+KNOWN_ONLY = AccessLimits(known_patients_only=True)
 NOBODY = "pat_0123456789ABCDEFGHIJKL"
 
 
@@ -20,7 +20,7 @@ def _same(answer: httpx.Response, unknown: httpx.Response) -> bool:
 async def test_an_unknown_patient_is_like_one_that_does_not_exist(world: World, grant: str) -> None:
     staff_like = await world.client()
     ada, booked = await patient_id(staff_like), await book(staff_like)
-    client = await world.client(grant=grant, patient_access=KNOWN_ONLY)
+    client = await world.client(grant=grant, access_limits=KNOWN_ONLY)
     slot = (await slots(client))[0]["id"]
     missing = "apt_0123456789ABCDEFGHIJKL"
     attempts = [
@@ -54,13 +54,13 @@ async def test_an_unknown_patient_is_like_one_that_does_not_exist(world: World, 
 
 
 async def test_patients_that_the_client_created_or_booked_are_known(world: World) -> None:
-    agent = await world.client(patient_access=KNOWN_ONLY)
+    agent = await world.client(access_limits=KNOWN_ONLY)
     person = {"firstName": "Hedy", "lastName": "Lamarr", "dob": "1990-11-09", "phone": "+1 555 010 0555"}
     created = (await confirmed(agent, "POST", "/api/patients", person)).json()["patientId"]
     assert (await agent.get(f"/api/patients/{created}")).status_code == 200
     booked = await book(agent, "Ada")
     assert (await agent.get(f"/api/appointments/{booked}")).status_code == 200
-    other = await world.client(patient_access=KNOWN_ONLY)
+    other = await world.client(access_limits=KNOWN_ONLY)
     assert (await other.get(f"/api/patients/{created}")).status_code == 404, "known to one client, not to another"
 
 
@@ -69,7 +69,7 @@ async def test_a_practice_sets_it_for_all_its_clients_and_a_client_can_differ(wo
         PRACTICE.replace("SLUG", "harbor").replace("slug: harbor,", "slug: harbor, knownPatientsOnly: true,")
     )
     follows = await world.client()
-    differs = await world.client(patient_access=PatientAccess(known_patients_only=False))
+    differs = await world.client(access_limits=AccessLimits(known_patients_only=False))
     ada = await patient_id(differs)
     assert (await differs.get(f"/api/patients/{ada}")).status_code == 200
     assert (await follows.get(f"/api/patients/{ada}")).status_code == 404

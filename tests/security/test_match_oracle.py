@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from tests.security.test_patient_budget import events, second_node
 from tests.support.world import PRACTICE, World, confirmed, patient_id
 
@@ -153,14 +153,14 @@ async def test_ordinary_use_is_not_hurt(world: World) -> None:
         assert (await agent.post("/api/patients/match", json={**grace, "phone": phone})).status_code == 404
     assert (await confirmed(agent, "POST", "/api/patients", grace)).status_code == 201
     assert (await agent.post("/api/patients/match", json=grace)).status_code == 200
-    unlimited = await world.client(patient_access=PatientAccess(match_misses=0))
+    unlimited = await world.client(access_limits=AccessLimits(match_misses=0))
     assert {(await match(unlimited, str(guess))).status_code for guess in range(2000, 2030)} == {404}
 
 
 async def test_an_agent_that_tries_one_person_after_another_has_to_wait_and_an_integration_has_not(
     world: World,
 ) -> None:
-    agent = await world.client(patient_access=PatientAccess(match_misses=1))
+    agent = await world.client(access_limits=AccessLimits(match_misses=1))
     codes = [(await match(agent, "0199", firstName=f"Ada{who}")).status_code for who in range(21)]
     assert codes == [404] * 20 + [429]
     refusal = await match(agent, "0199")
@@ -169,5 +169,5 @@ async def test_an_agent_that_tries_one_person_after_another_has_to_wait_and_an_i
     world.clock.advance(hours=1)
     await world.renew(agent)
     assert (await match(agent, "0199")).status_code == 200
-    sync = await world.client(grant="integration", patient_access=PatientAccess(match_misses=1))
+    sync = await world.client(grant="integration", access_limits=AccessLimits(match_misses=1))
     assert {(await match(sync, "0199", firstName=f"Ada{who}")).status_code for who in range(30)} == {404}

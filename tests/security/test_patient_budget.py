@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import orjson
 
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from frontdesk.app import build_app, build_service
 from tests.doors.mcp_speech import framed, send
 from tests.support.shared_database import opened
@@ -127,7 +127,7 @@ async def _others(world: World, disclosed: set[str]) -> set[str]:
 
 async def test_budgets_are_exact_on_two_nodes_at_once(world: World) -> None:
     await fill(world)
-    agent = await world.client(patient_access=PatientAccess(patients_per_hour=0, patients_per_day=20))
+    agent = await world.client(access_limits=AccessLimits(patients_per_hour=0, patients_per_day=20))
     everyone = sorted(await _others(world, set()))
     async with second_node(world) as other:
         twin = other.anonymous()
@@ -159,10 +159,10 @@ async def test_a_page_larger_than_the_budget_is_refused_whole_and_costs_nothing(
 
 async def test_integrations_and_unlimited_clients_read_everything_and_staff_are_never_counted(world: World) -> None:
     await fill(world)
-    unlimited = PatientAccess(patients_per_hour=0, patients_per_day=0)
-    for client in (await world.client(grant="integration"), await world.client(patient_access=unlimited)):
+    unlimited = AccessLimits(patients_per_hour=0, patients_per_day=0)
+    for client in (await world.client(grant="integration"), await world.client(access_limits=unlimited)):
         assert len(await page_through(client, "/api/appointments", limit=50)) == PATIENTS
-    bounded = await world.client(grant="integration", patient_access=PatientAccess(patients_per_hour=1))
+    bounded = await world.client(grant="integration", access_limits=AccessLimits(patients_per_hour=1))
     ada = await patient_id(bounded)
     assert (await bounded.get(f"/api/patients/{ada}")).status_code == 200
     match = {"firstName": "Alan", "lastName": "Turing", "dob": "1990-06-23", "phone": "0123"}
@@ -170,7 +170,7 @@ async def test_integrations_and_unlimited_clients_read_everything_and_staff_are_
 
 
 async def test_a_booking_needs_no_more_of_the_budget_than_its_match(world: World) -> None:
-    agent = await world.client(patient_access=PatientAccess(patients_per_hour=1))
+    agent = await world.client(access_limits=AccessLimits(patients_per_hour=1))
     booked = await book(agent)
     assert (await agent.get(f"/api/appointments/{booked}")).status_code == 200
     free = (await slots(agent, to=MONDAY.isoformat()))[-1]["id"]
@@ -189,7 +189,7 @@ async def test_reads_older_than_a_day_are_deleted_when_another_patient_is_read(w
 
 
 async def test_a_patient_counts_for_an_hour_after_the_last_read(world: World) -> None:
-    agent = await world.client(patient_access=PatientAccess(patients_per_hour=1))
+    agent = await world.client(access_limits=AccessLimits(patients_per_hour=1))
     ada = await patient_id(agent, "Ada")
     for minutes in (50, 59.5, 50):
         await advance(world, agent, minutes=minutes)

@@ -75,7 +75,7 @@ async def test_no_key_and_no_secret_is_readable_on_disk(installed: Installation,
     needles = [text for key in keys for text in spellings(key)]
     needles += [secret.encode(), *spellings(base64.urlsafe_b64decode(secret.removeprefix("fds_") + "="))]
     await own_database.close()
-    installed.postgres.end()  # writes everything to the tables' files
+    installed.postgres.stop_and_await_end()  # writes everything to the tables' files
     installed.postgres.start()
     looked_into = 0
     client_id_seen = False

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import AS_THE_PRACTICE, PatientAccess, add_client
+from frontdesk.access.clients.records import AS_THE_PRACTICE, AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.domain.directory import Directory
@@ -106,7 +106,7 @@ class World:
         scopes: Sequence[str] = SCOPES,
         per_minute: int = 1_000_000,
         quota: int = 1_000_000,
-        patient_access: PatientAccess = AS_THE_PRACTICE,
+        access_limits: AccessLimits = AS_THE_PRACTICE,
     ) -> httpx.AsyncClient:
         """An HTTP client that carries a fresh token of a new client."""
         record, secret = await add_client(
@@ -118,7 +118,7 @@ class World:
             scopes=list(scopes),
             per_minute=per_minute,
             quota=quota,
-            patient_access=patient_access,
+            access_limits=access_limits,
         )
         opened = self.anonymous()
         opened.headers["X-Test-Client"] = record.client_id

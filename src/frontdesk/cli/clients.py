@@ -12,7 +12,7 @@ from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.output import BadInput, answer, details, instant, table, to_document
 
 if TYPE_CHECKING:
-    from frontdesk.access.clients.records import ClientKeys, ClientRecord, PatientAccess
+    from frontdesk.access.clients.records import AccessLimits, ClientKeys, ClientRecord
     from frontdesk.audit.trail import AuditRecorder
     from frontdesk.store.database import Database
 
@@ -24,6 +24,13 @@ _SCOPE_HELP = "all: every scope except those of extensions"
 _ENDED = "Ends access tokens issued before; refresh tokens of assistants stay, and give only what the client holds."
 _AS_PRACTICE = f"{_PRACTICE}: use the practice's setting"
 _JWKS_HELP = "JSON Web Key Set with the public keys of a client that signs its token requests (private_key_jwt)"
+_ACCESS_LIMITS = {  # but for known patients: what they are called, and what they mean
+    "patients_per_hour": ("Patients an hour", "distinct patients that it may read in an hour"),
+    "patients_per_day": ("Patients a day", "distinct patients that it may read in a day"),
+    "match_misses": ("Match misses", "failed matches of a person until matching this person is locked"),
+    "writes_per_hour": ("Writes an hour", "writes of each kind that it may make in an hour"),
+    "upcoming_per_patient": ("Upcoming per patient", "upcoming appointments that it may have booked for one patient"),
+}
 _KNOWN_ONLY = {"yes": True, "no": False, _PRACTICE: None}
 
 
@@ -86,11 +93,8 @@ def add_commands(commands: Commands) -> None:
 def _add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-minute", metavar="N", type=int, help="calls per minute")
     command.add_argument("--quota", metavar="N", type=int, help="calls in 30 days")
-    for option, meaning in (
-        ("--patients-per-hour", "distinct patients that it may read in an hour"),
-        ("--patients-per-day", "distinct patients that it may read in a day"),
-        ("--match-misses", "failed matches of a person until matching this person is locked"),
-    ):
+    for name, (_, meaning) in _ACCESS_LIMITS.items():
+        option = "--" + name.replace("_", "-")
         command.add_argument(option, metavar="N", type=_limit, help=f"{meaning}; 0: unlimited; {_AS_PRACTICE}")
     command.add_argument(
         "--known-patients-only",
@@ -103,11 +107,11 @@ def _limit(text: str) -> "int | str":
     return text if text == _PRACTICE else int(text)
 
 
-def _patient_access(args: argparse.Namespace, before: "PatientAccess") -> "PatientAccess":
+def _access_limits(args: argparse.Namespace, before: "AccessLimits") -> "AccessLimits":
     """The limits that were given, in place of those before."""
     from dataclasses import replace
 
-    given = {name: getattr(args, name) for name in ("patients_per_hour", "patients_per_day", "match_misses")}
+    given = {name: getattr(args, name) for name in _ACCESS_LIMITS}
     limits = {name: None if value == _PRACTICE else value for name, value in given.items() if value is not None}
     if args.known_patients_only is not None:
         limits["known_patients_only"] = _KNOWN_ONLY[args.known_patients_only]
@@ -129,7 +133,7 @@ def _add(args: argparse.Namespace) -> None:
             scopes=scopes,
             per_minute=DEFAULT_PER_MINUTE if args.per_minute is None else args.per_minute,
             quota=DEFAULT_QUOTA if args.quota is None else args.quota,
-            patient_access=_patient_access(args, AS_THE_PRACTICE),
+            access_limits=_access_limits(args, AS_THE_PRACTICE),
             keys=await _keys(context, args.jwks),
             recorder=context.audit.recorder("console.add_client"),
         )
@@ -291,14 +295,14 @@ def _set_access(args: argparse.Namespace) -> None:
 def _set_limits(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import change_client, show_client
 
-    of_patients = (args.patients_per_hour, args.patients_per_day, args.match_misses, args.known_patients_only)
-    if all(limit is None for limit in (args.per_minute, args.quota, *of_patients)):
+    names = ("per_minute", "quota", "known_patients_only", *_ACCESS_LIMITS)
+    if all(getattr(args, name) is None for name in names):
         raise BadInput("frontdesk client set-limits: give at least one limit, such as --per-minute.")
 
     async def change(database: "Database", recorder: "AuditRecorder") -> "ClientRecord":
-        access = _patient_access(args, (await show_client(database, args.id)).patient_access)
+        access = _access_limits(args, (await show_client(database, args.id)).access_limits)
         return await change_client(
-            database, args.id, per_minute=args.per_minute, quota=args.quota, patient_access=access, recorder=recorder
+            database, args.id, per_minute=args.per_minute, quota=args.quota, access_limits=access, recorder=recorder
         )
 
     _change(args, "console.change_client", change)
@@ -335,7 +339,7 @@ def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str
 
 
 def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
-    access = client.patient_access
+    access = client.access_limits
     facts: list[tuple[str, object]] = [
         ("Client", client.client_id),
         ("Practice", client.practice_slug),
@@ -345,12 +349,8 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
         ("Per minute", client.per_minute),
         ("Quota", client.quota),
         *(
-            (name, {None: "as the practice", 0: "unlimited"}.get(value, value))
-            for name, value in (
-                ("Patients an hour", access.patients_per_hour),
-                ("Patients a day", access.patients_per_day),
-                ("Match misses", access.match_misses),
-            )
+            (label, {None: "as the practice", 0: "unlimited"}.get(value := getattr(access, name), value))
+            for name, (label, _) in _ACCESS_LIMITS.items()
         ),
         (
             "Known patients only",

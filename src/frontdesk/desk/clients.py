@@ -9,8 +9,8 @@ from frontdesk.access.clients.records import (
     AS_THE_PRACTICE,
     DEFAULT_PER_MINUTE,
     DEFAULT_QUOTA,
+    AccessLimits,
     ClientRecord,
-    PatientAccess,
     add_client,
     change_client,
     disable_client,
@@ -22,8 +22,8 @@ from frontdesk.access.clients.records import (
 )
 from frontdesk.access.clients.validation import (
     ClientError,
+    check_access_limits,
     check_limits,
-    check_patient_access,
     checked_grant,
     checked_name,
     checked_scopes,
@@ -50,7 +50,7 @@ class ClientFields:
     scopes: Sequence[str]
     per_minute: int
     quota: int
-    patient_access: PatientAccess = AS_THE_PRACTICE
+    access_limits: AccessLimits = AS_THE_PRACTICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Clients:
                 scopes=fields.scopes,
                 per_minute=fields.per_minute,
                 quota=fields.quota,
-                patient_access=fields.patient_access,
+                access_limits=fields.access_limits,
                 recorder=context.audit.recorder("console.change_client"),
                 clock=lambda: context.now,
             )
@@ -154,7 +154,7 @@ def check_client(fields: ClientFields, held: ClientRecord | None = None) -> None
         lambda: check_limits(None, fields.quota),
         lambda: _check_allowed("per_minute", fields.per_minute, max_per_minute),
         lambda: _check_allowed("quota", fields.quota, max_quota),
-        *(partial(check_patient_access, **{name: value}) for name, value in asdict(fields.patient_access).items()),
+        *(partial(check_access_limits, **{name: value}) for name, value in asdict(fields.access_limits).items()),
     )
     errors = []
     for rule in rules:

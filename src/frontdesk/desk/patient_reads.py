@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from frontdesk.access.clients.authentication import PATIENT_LIMITS
+from frontdesk.access.clients.authentication import EFFECTIVE_LIMITS
 from frontdesk.access.limits.match_attempts import forget_misses
 from frontdesk.desk.context import ActionContext
 from frontdesk.engine.patient_guard import ASKED_PERSON
@@ -13,19 +13,22 @@ from frontdesk.store.database import Database
 _MAX_PERSONS = 20
 
 _READS = f"""
-SELECT c.client_id, c.name,{PATIENT_LIMITS},
+SELECT c.client_id, c.name,{EFFECTIVE_LIMITS},
        (SELECT count(*) FROM patient_read r WHERE r.practice_id = $1 AND r.client_id = c.client_id
           AND r.read_at > $2::timestamptz - interval '1 hour') AS hour_used,
        (SELECT count(*) FROM patient_read r WHERE r.practice_id = $1 AND r.client_id = c.client_id
           AND r.read_at > $2 - interval '1 day') AS day_used,
        CASE WHEN b.hour_alarm_at > $2 - interval '1 day' THEN b.hour_alarm_at END AS hour_alarm_at,
        CASE WHEN b.day_alarm_at > $2 - interval '1 day' THEN b.day_alarm_at END AS day_alarm_at,
+       CASE WHEN w.hour_alarm_at > $2 - interval '1 day' THEN w.hour_alarm_at END AS writes_alarm_at,
+       CASE WHEN w.upcoming_alarm_at > $2 - interval '1 day' THEN w.upcoming_alarm_at END AS upcoming_alarm_at,
        coalesce((SELECT sum(m.misses) FROM match_miss m WHERE m.practice_id = $1 AND m.client_id = c.client_id
           AND m.person <> '' AND m.last_at > $2 - interval '7 days'), 0)::bigint AS misses,
        (SELECT max(m.paused_until) FROM match_miss m WHERE m.practice_id = $1 AND m.client_id = c.client_id
           AND m.paused_until > $2 AND m.misses >= coalesce(c.match_misses, p.match_misses)) AS locked_until
 FROM client c JOIN practice p ON p.practice_id = c.practice_id
 LEFT JOIN patient_budget b ON b.practice_id = $1 AND b.client_id = c.client_id
+LEFT JOIN write_limit w ON w.practice_id = $1 AND w.client_id = c.client_id
 WHERE c.practice_id = $1
 """  # noqa: S608 - columns of ours
 _PERSONS = """
@@ -52,21 +55,32 @@ class ClientReads:
 
     client_id: str
     name: str
-    per_hour: int
-    per_day: int
+    patients_per_hour: int
+    patients_per_day: int
     match_misses: int
-    known_only: bool
+    known_patients_only: bool
+    writes_per_hour: int
+    upcoming_per_patient: int
     hour_used: int
     day_used: int
     hour_alarm_at: datetime | None
     day_alarm_at: datetime | None
+    writes_alarm_at: datetime | None
+    upcoming_alarm_at: datetime | None
     misses: int  # in the last week
     locked_until: datetime | None
     persons: Sequence[AskedPerson] = field(default=())
 
     @property
     def is_alarming(self) -> bool:
-        return bool(self.hour_alarm_at or self.day_alarm_at or self.locked_until)
+        alarms = (
+            self.hour_alarm_at,
+            self.day_alarm_at,
+            self.writes_alarm_at,
+            self.upcoming_alarm_at,
+            self.locked_until,
+        )
+        return any(alarms)
 
 
 @dataclass(frozen=True, slots=True)

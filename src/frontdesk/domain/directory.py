@@ -122,6 +122,8 @@ class Practice:
     patients_per_day: int = 400
     match_misses: int = 5  # of a client that asks for one person, until matching is locked; 0: unlimited
     known_patients_only: bool = False
+    writes_per_hour: int = 200  # of each kind that an agent may make; 0: unlimited
+    upcoming_per_patient: int = 20  # that an agent may have booked for one patient; 0: unlimited
     consent: Demands = field(default_factory=dict)
     assistants: bool = True  # whether staff may connect any
     time_format: TimeFormat = "24h"  # of the console, as is the next

@@ -13,6 +13,7 @@ import orjson
 
 from frontdesk import tracing
 from frontdesk.access.limits.patient_budget import check_spent
+from frontdesk.access.limits.write_limits import check_write_limit, write_limits
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
@@ -22,6 +23,7 @@ from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, inten
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import Input, WriteInput
 from frontdesk.operations._operation import Result
+from frontdesk.systems.changes import Book
 from frontdesk.systems.port import (
     KEEP_RESULTS,
     Capability,
@@ -133,6 +135,8 @@ class Writes:
                     stored = await self.stored_result(write, intent)
                     if stored:
                         return stored
+                case "rate_limited" if outcome.result is not None:
+                    _check_limit(write, outcome.result["limit"], outcome.result["seconds"])
                 case _:
                     return _answer(outcome, intent, proposal)
         raise SystemUnavailable
@@ -157,13 +161,13 @@ class Writes:
             # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
             named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
             read_back = {**await _patient_name(context, named), **proposal.read_back}
-            outcome = await context.system.changes.challenge(
-                proposal.change, _challenge_record(write, intent, expires_at)
-            )
+            record = _challenge_record(write, intent, expires_at, proposal)
+            outcome = await context.system.changes.challenge(proposal.change, record)
             if outcome.result is not None:
                 self.audit.seal_soon(context.caller.practice_id)
                 self.on_change(context.caller.practice_id)
-                check_spent(outcome.result, context.caller.patient_limits)
+                _check_limit(write, outcome.result["exceeded"], outcome.result["seconds"])
+                check_spent(outcome.result, context.caller.limits)
                 return Challenge(asks, token, expires_at, read_back)
             await self._refuse(write, proposal, outcome)
         raise SystemUnavailable
@@ -199,6 +203,7 @@ class Writes:
             intent=intent,
             consent=write.consent,
             traceparent=tracing.tracer.headers().get("traceparent"),
+            limits=write_limits(caller.limits),
         )
         try:
             outcome = await context.system.changes.perform(proposal.change, record)
@@ -224,14 +229,18 @@ class Writes:
         return None if found is None or (found.state == "challenged" and found.expires_at <= now) else found
 
 
+def _check_limit(write: Write, reached: str | None, seconds: int) -> None:
+    check_write_limit(reached, seconds, write.context.caller.limits, write.operation.name)
+
+
 async def run_operation(operation: Operation[Input, Result], context: Context, given: Input) -> Result:
     """The only caller of `Operation.run`. A write may run several times."""
     context.subjects.clear()
     return await operation.run(context, given)
 
 
-def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> ChallengeRecord:
-    caller = write.context.caller
+def _challenge_record(write: Write, intent: Intent, expires_at: datetime, proposal: Proposal) -> ChallengeRecord:
+    caller, limits = write.context.caller, write.context.caller.limits
     return ChallengeRecord(
         intent=intent,
         actor=caller.client_id,
@@ -240,8 +249,12 @@ def _challenge_record(write: Write, intent: Intent, expires_at: datetime) -> Cha
         now=write.context.now,
         expires_at=expires_at,
         subjects=list(dict.fromkeys(write.context.subjects)),
-        patients_per_hour=caller.patient_limits.per_hour,
-        patients_per_day=caller.patient_limits.per_day,
+        limits={
+            "patientsPerHour": limits.patients_per_hour,
+            "patientsPerDay": limits.patients_per_day,
+            "bookedFor": proposal.change.patient_id if isinstance(proposal.change, Book) else None,
+            **(write_limits(limits) or {}),
+        },
     )
 
 

@@ -205,7 +205,7 @@ class Engine:
         finally:
             if outcome != "validation":
                 entry = audit_entry(call.operation, context, outcome, call.request_id)
-                await record_read(self.audit, entry, context.caller.patient_limits)
+                await record_read(self.audit, entry, context.caller.limits)
         return body
 
 

@@ -31,10 +31,10 @@ class PatientGuard:
 
     def guard(self, system: SchedulingSystem, caller: Caller, now: datetime, subjects: list[str]) -> SchedulingSystem:
         """The system as the caller may use it."""
-        limits = caller.patient_limits
+        limits = caller.limits
         if limits.match_misses:
             system = replace(system, matching=CountedMatches(system.matching, self.attempts, caller, now, subjects))
-        if limits.known_only:
+        if limits.known_patients_only:
             known = KnownPatients(system, self.database, caller)
             # Without an own calendar, every booking is checked before it is proposed.
             system = replace(system, patients=known, appointments=known, bookings=known, own_calendar=None)

@@ -166,6 +166,7 @@ Horizon = Annotated[int, within(1, 730)]
 Capacity = Annotated[int, within(1, 100)]
 Budget = Annotated[int, within(0, 1_000_000)]  # 0: unlimited
 Misses = Annotated[int, within(0, 100)]  # 0: unlimited
+Upcoming = Annotated[int, within(0, 1_000)]  # 0: unlimited
 Opens = Annotated[int, BeforeValidator(_opens), WithJsonSchema(_matching(_CLOCK.pattern))]
 Closes = Annotated[int, BeforeValidator(_closes), WithJsonSchema(_matching(f"{_CLOCK.pattern}|24:00"))]
 Day = Annotated[date, BeforeValidator(_date), WithJsonSchema(_matching(_DATE.pattern))]

@@ -119,6 +119,15 @@ class PracticePart(Part):
     known_patients_only: bool = key(
         "Whether agents see only patients that they matched, created or booked.", True, False
     )
+    writes_per_hour: fields.Budget = key(
+        "Writes of each kind (bookings, cancellations, new patients and so on) that an agent may make in an hour; "
+        "0: unlimited.",
+        60,
+        200,
+    )
+    upcoming_per_patient: fields.Upcoming = key(
+        "Upcoming appointments that an agent may have booked for one patient; 0: unlimited.", 5, 20
+    )
     consent: ConsentPart | None = key("The least consent that each write needs.", {"cancelAppointment": "card"}, None)
     assistants: bool = key("Whether staff may connect assistants of their own.", False, True)
     time_format: TimeFormat = key("How the console writes times: 14:30 (24h) or 2:30 PM (12h).", "12h", "24h")

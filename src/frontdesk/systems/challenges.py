@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import orjson
+
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import ChallengeRecord, SystemUnavailable
 
@@ -12,7 +14,7 @@ async def issue_challenge(
     """The row of the database function of this name. `booking` is one for the native calendar, as JSON."""
     try:
         return await database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             practice_id,
             record.intent.id,
             record.actor,
@@ -22,8 +24,7 @@ async def issue_challenge(
             record.expires_at,
             record.subjects,
             record.request_id,
-            record.patients_per_hour,
-            record.patients_per_day,
+            orjson.dumps(record.limits).decode(),
             booking,
         )
     except DatabaseUnavailable as error:

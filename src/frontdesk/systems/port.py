@@ -193,11 +193,18 @@ class WriteRecord:
     intent: Intent | None
     consent: Consent | None = None  # None: nobody was asked
     traceparent: str | None = None
+    limits: Mapping[str, int] | None = None  # of the client's writes, by name
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """What of this is stored with the change, as JSON."""
+        given = {"consent": self.consent, "traceparent": self.traceparent, "limits": self.limits}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeRecord:
-    """What is stored of a challenge, and the budgets of patients that it counts against."""
+    """What is stored of a challenge, and the limits of the client that it is checked against."""
 
     intent: Intent
     actor: str
@@ -206,8 +213,7 @@ class ChallengeRecord:
     now: datetime
     expires_at: datetime
     subjects: list[str]
-    patients_per_hour: int
-    patients_per_day: int
+    limits: Mapping[str, object]  # by name, with the patient whom the write books
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +237,7 @@ OutcomeKind = Literal[
     "expired",
     "stale",
     "incomplete",
+    "rate_limited",
     "refused",
     "challenged",
 ]
@@ -238,8 +245,8 @@ OutcomeKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a write or its challenge. `executed`, `unchanged` and `replayed` have a result, `challenged` the
-    budget of patients that it exceeds, `refused` what was seen."""
+    """The outcome of a write or its challenge. `executed`, `unchanged` and `replayed` have a result, `rate_limited` the
+    limit that was reached, `challenged` the one that it exceeds, `refused` what was seen."""
 
     kind: OutcomeKind
     reason: str | None = None

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import frontdesk
-from frontdesk.access.clients.records import PatientAccess
+from frontdesk.access.clients.records import AccessLimits
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import build_app
 from frontdesk.doors.fhir.addresses import fhir_id
@@ -220,7 +220,7 @@ async def test_other_clients_are_refused_and_do_not_see_the_operation(world: Wor
 
 async def test_a_client_that_knows_no_patient_reads_no_notes(world: World, agent: httpx.AsyncClient) -> None:
     ada = await patient_id(agent)
-    careful = await world.client(scopes=READS_NOTES, patient_access=PatientAccess(known_patients_only=True))
+    careful = await world.client(scopes=READS_NOTES, access_limits=AccessLimits(known_patients_only=True))
     assert (await careful.get(f"/api/patients/{ada}/notes")).status_code == 404
     await patient_id(careful)
     assert (await careful.get(f"/api/patients/{ada}/notes")).json() == {"items": []}

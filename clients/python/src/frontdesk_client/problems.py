@@ -119,8 +119,9 @@ class ConfirmationRequired(FrontdeskError):
 
 class RateLimited(FrontdeskError):
     """The client has exceeded its rate limit per minute or the limit on failed token requests: the gateway sends
-    these, without a requestId. Or it has read as many patients as it may in an hour or a day, or failed too often
-    to match a person: the detail says which.
+    these, without a requestId. Or it has read as many patients as it may in an hour or a day, failed too often to
+    match a person, made as many writes of a kind as it may in an hour, or booked as many upcoming appointments for
+    one patient as it may: the detail says which, and nothing was executed.
 
     Send again? After the seconds in the Retry-After header.
     """

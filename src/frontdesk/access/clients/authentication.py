@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from frontdesk.access.clients.caller import Caller, Grant, PatientLimits
+from frontdesk.access.clients.caller import Caller, CallerLimits, Grant
 from frontdesk.access.clients.scopes import ROLE_SCOPES, usable_scopes
 from frontdesk.access.clients.tokens import Tokens, microseconds
 from frontdesk.access.outages import outage_as_problem
@@ -26,17 +26,21 @@ FRESH_SECONDS = 2.0
 STATUS_TTL_SECONDS = 5.0
 _CACHED = 10_000
 
-# The practice's patient limits apply to agents: an integration has the ones that it was given.
-PATIENT_LIMITS = """
-       coalesce(c.patients_per_hour, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_hour ELSE 0 END) AS per_hour,
-       coalesce(c.patients_per_day, CASE WHEN c.grant_kind = 'agent' THEN p.patients_per_day ELSE 0 END) AS per_day,
+# The practice's limits on reading patients and on writing apply to agents: an integration has those that it was given.
+EFFECTIVE_LIMITS = f"""
        coalesce(c.match_misses, p.match_misses) AS match_misses,
-       coalesce(c.known_patients_only, p.known_patients_only) AS known_only
+       coalesce(c.known_patients_only, p.known_patients_only) AS known_patients_only,
+       {
+    ", ".join(
+        f"coalesce(c.{name}, CASE WHEN c.grant_kind = 'agent' THEN p.{name} ELSE 0 END) AS {name}"
+        for name in ("patients_per_hour", "patients_per_day", "writes_per_hour", "upcoming_per_patient")
+    )
+}
 """
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
        c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands, p.features, p.assistants,
-       c.staff_id, s.role, s.disabled AS staff_disabled,{PATIENT_LIMITS}
+       c.staff_id, s.role, s.disabled AS staff_disabled,{EFFECTIVE_LIMITS}
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1
 """  # noqa: S608 - columns of ours
@@ -68,7 +72,7 @@ class _Status:
     grant: Grant
     scopes: frozenset[str]
     tokens_not_before: int
-    patient_limits: PatientLimits
+    limits: CallerLimits
     staff_id: str | None  # who connected it, if it is an assistant
     reachable: frozenset[str]
     demands: Demands
@@ -141,7 +145,7 @@ class Authenticator:
             claims.scopes & status.scopes,
             claims.grant,
             status.directory_version,
-            status.patient_limits,
+            status.limits,
             status.staff_id,
             status.reachable,
             demands=status.demands,
@@ -221,7 +225,7 @@ class Authenticator:
             grant=row["grant_kind"],
             scopes=usable_scopes(scopes, orjson.loads(row["features"])),
             tokens_not_before=microseconds(row["tokens_not_before"]),
-            patient_limits=from_row(PatientLimits, row),
+            limits=from_row(CallerLimits, row),
             staff_id=row["staff_id"],
             reachable=reachable,
             demands=orjson.loads(row["demands"]),

@@ -9,13 +9,15 @@ Grant = Literal["agent", "integration"]
 
 
 @dataclass(frozen=True, slots=True)
-class PatientLimits:
-    """What a caller may read of patients; 0 is unlimited. Staff have no limits."""
+class CallerLimits:
+    """What a caller may read of patients and write; 0 is unlimited. Staff have no limits."""
 
-    per_hour: int = 0  # distinct patients
-    per_day: int = 0
+    patients_per_hour: int = 0  # distinct patients that it reads
+    patients_per_day: int = 0
     match_misses: int = 0  # of one person, until matching this person is locked
-    known_only: bool = False
+    known_patients_only: bool = False
+    writes_per_hour: int = 0  # of each kind
+    upcoming_per_patient: int = 0  # appointments that it booked for one patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Caller:
     scopes: frozenset[str]
     grant: Grant
     directory_version: int  # version of the directory, at most a few seconds old
-    patient_limits: PatientLimits = PatientLimits()
+    limits: CallerLimits = CallerLimits()
     staff_id: str | None = None  # who connected the assistant that calls; None for any other caller
     reachable: frozenset[str] = frozenset()  # an assistant: the scopes that its staff member could agree to
     consent: Consent | None = None  # of every write, where the caller is a person who acts without an assistant

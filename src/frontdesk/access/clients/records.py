@@ -14,8 +14,8 @@ from frontdesk.access.clients.caller import Grant
 from frontdesk.access.clients.secrets import insert_secret, new_secret
 from frontdesk.access.clients.validation import (
     ClientError,
+    check_access_limits,
     check_limits,
-    check_patient_access,
     checked_grant,
     checked_name,
     checked_scopes,
@@ -37,7 +37,8 @@ _ALPHABET = string.digits + string.ascii_letters
 
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
-       c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.disabled, c.created_at,
+       c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.writes_per_hour,
+       c.upcoming_per_patient, c.disabled, c.created_at,
        c.tokens_not_before, c.staff_id, c.revoked_at, c.jwks_url,
        ARRAY(SELECT k ->> 'kid' FROM jsonb_array_elements(c.jwks -> 'keys') k) AS key_ids,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
@@ -48,8 +49,9 @@ FROM client c JOIN practice p USING (practice_id)
 """
 _ADD = """
 INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute, quota, created_at,
-    patients_per_hour, patients_per_day, match_misses, known_patients_only, jwks, jwks_url)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    patients_per_hour, patients_per_day, match_misses, known_patients_only, writes_per_hour, upcoming_per_patient,
+    jwks, jwks_url)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 """
 _LOCK = (
     "SELECT practice_id, grant_kind, scopes, tokens_not_before, staff_id FROM client WHERE client_id = $1 FOR UPDATE"
@@ -65,16 +67,18 @@ class SecretRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PatientAccess:
-    """A client's own limits on reading patients; 0 is unlimited, None means as the practice says."""
+class AccessLimits:
+    """A client's own limits on reading patients and on writing; 0 is unlimited, None means as the practice says."""
 
     patients_per_hour: int | None = None
     patients_per_day: int | None = None
     match_misses: int | None = None
     known_patients_only: bool | None = None
+    writes_per_hour: int | None = None
+    upcoming_per_patient: int | None = None
 
 
-AS_THE_PRACTICE = PatientAccess()
+AS_THE_PRACTICE = AccessLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class ClientRecord:
     scopes: tuple[str, ...]
     per_minute: int
     quota: int
-    patient_access: PatientAccess
+    access_limits: AccessLimits
     disabled: bool
     created_at: datetime
     secrets: tuple[SecretRecord, ...]  # newest first
@@ -126,7 +130,7 @@ async def add_client(
     scopes: Sequence[str],
     per_minute: int = DEFAULT_PER_MINUTE,
     quota: int = DEFAULT_QUOTA,
-    patient_access: PatientAccess = AS_THE_PRACTICE,
+    access_limits: AccessLimits = AS_THE_PRACTICE,
     keys: ClientKeys = NO_KEYS,
     recorder: AuditRecorder | None = None,
     clock: Clock = _utc_now,
@@ -134,7 +138,7 @@ async def add_client(
     """The new client and its secret, which cannot be shown again."""
     name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
     check_limits(per_minute, quota)
-    check_patient_access(**asdict(patient_access))
+    check_access_limits(**asdict(access_limits))
     client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
     secret, now = new_secret(), clock()
     async with database.transaction() as connection:
@@ -143,7 +147,7 @@ async def add_client(
             slugs = [row["slug"] for row in await connection.fetch("SELECT slug FROM practice")]
             raise ClientError(why_unusable(practice, slugs))
         values = (practice_id, name, kind, list(held), per_minute, quota, now)
-        await connection.execute(_ADD, client_id, *values, *astuple(patient_access), *keys.columns)
+        await connection.execute(_ADD, client_id, *values, *astuple(access_limits), *keys.columns)
         await insert_secret(connection, ring, client_id, secret, now)
         if recorder is not None:
             await recorder(connection, practice_id, client_id)
@@ -196,18 +200,18 @@ async def change_client(
     scopes: Sequence[str] | None = None,
     per_minute: int | None = None,
     quota: int | None = None,
-    patient_access: PatientAccess | None = None,
+    access_limits: AccessLimits | None = None,
     recorder: AuditRecorder | None = None,
     clock: Clock = _utc_now,
 ) -> ClientRecord:
     """Changes a client. None leaves a value unchanged. New scopes or a new grant end every token issued before."""
     check_limits(per_minute, quota)
-    if patient_access is not None:
-        check_patient_access(**asdict(patient_access))
+    if access_limits is not None:
+        check_access_limits(**asdict(access_limits))
 
     def check(held: Record) -> None:
         if held["staff_id"] is not None:
-            _check_consent(held, grant, scopes or (), patient_access)
+            _check_consent(held, grant, scopes or (), access_limits)
 
     return await _change(
         database,
@@ -219,14 +223,16 @@ async def change_client(
            patients_per_hour = CASE WHEN $7 THEN $8::integer ELSE patients_per_hour END,
            patients_per_day = CASE WHEN $7 THEN $9::integer ELSE patients_per_day END,
            match_misses = CASE WHEN $7 THEN $10::integer ELSE match_misses END,
-           known_patients_only = CASE WHEN $7 THEN $11::boolean ELSE known_patients_only END""",
+           known_patients_only = CASE WHEN $7 THEN $11::boolean ELSE known_patients_only END,
+           writes_per_hour = CASE WHEN $7 THEN $12::integer ELSE writes_per_hour END,
+           upcoming_per_patient = CASE WHEN $7 THEN $13::integer ELSE upcoming_per_patient END""",
         None if name is None else checked_name(name),
         None if grant is None else checked_grant(grant),
         None if scopes is None else list(checked_scopes(scopes)),
         per_minute,
         quota,
-        patient_access is not None,
-        *astuple(patient_access or AS_THE_PRACTICE),
+        access_limits is not None,
+        *astuple(access_limits or AS_THE_PRACTICE),
         check=check,
     )
 
@@ -248,12 +254,12 @@ async def set_keys(
 
 
 def _check_consent(
-    assistant: Record, grant: str | None, scopes: Sequence[str], patient_access: PatientAccess | None
+    assistant: Record, grant: str | None, scopes: Sequence[str], access_limits: AccessLimits | None
 ) -> None:
     """An assistant stays within what its staff member has agreed to. Its row is locked, because they may agree anew."""
     if grant == "integration":
         raise ClientError("An assistant that staff have connected is always an agent.", "grant")
-    if patient_access is not None and not patient_access.known_patients_only:
+    if access_limits is not None and not access_limits.known_patients_only:
         raise ClientError("An assistant sees only patients that it matched, created or booked.", "known_patients_only")
     if not set(scopes) <= set(assistant["scopes"]):
         raise ClientError("Only the staff member who has connected an assistant can give it more scopes.", "scopes")
@@ -347,6 +353,6 @@ def _record(row: Record) -> ClientRecord:
     fields = dict(row)
     fields["scopes"] = ordered(fields["scopes"])
     fields["key_ids"] = tuple(fields["key_ids"])
-    fields["patient_access"] = PatientAccess(**{name: fields.pop(name) for name in field_names(PatientAccess)})
+    fields["access_limits"] = AccessLimits(**{name: fields.pop(name) for name in field_names(AccessLimits)})
     fields["secrets"] = tuple(map(SecretRecord, fields.pop("secrets_created"), fields.pop("secrets_retire")))
     return ClientRecord(**fields)

@@ -14,6 +14,7 @@ _MAX_PER_MINUTE = 2**31 - 1
 _MAX_QUOTA = 2**63 - 1
 _MAX_BUDGET = 1_000_000
 _MAX_MATCH_MISSES = 100
+_MAX_UPCOMING = 1000
 
 
 class ClientError(ExplainedError):
@@ -62,8 +63,8 @@ def check_limits(per_minute: int | None, quota: int | None) -> None:
             raise ClientError(Text(template, maximum=maximum), field)
 
 
-def check_patient_access(**limits: int | None) -> None:
-    """Checks the limits of a client, named like the fields of `PatientAccess`; None follows the practice."""
+def check_access_limits(**limits: int | None) -> None:
+    """Checks the limits of a client, named like the fields of `AccessLimits`; None follows the practice."""
     for field, template, maximum in (
         (
             "patients_per_hour",
@@ -79,6 +80,16 @@ def check_patient_access(**limits: int | None) -> None:
             "match_misses",
             N_("The number of failed matches must be between 1 and %(maximum)s, or 0 for no limit."),
             _MAX_MATCH_MISSES,
+        ),
+        (
+            "writes_per_hour",
+            N_("The hourly limit on writes of a kind must be between 1 and %(maximum)s, or 0 for no limit."),
+            _MAX_BUDGET,
+        ),
+        (
+            "upcoming_per_patient",
+            N_("The limit on upcoming appointments of a patient must be between 1 and %(maximum)s, or 0 for no limit."),
+            _MAX_UPCOMING,
         ),
     ):
         value = limits.get(field)

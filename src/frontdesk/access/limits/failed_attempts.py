@@ -32,7 +32,7 @@ MAILS_PER_RECIPIENT = 3  # a minute
 MAILS_PER_ADDRESS = 20
 _CACHED = 10_000
 _MINUTE = timedelta(minutes=1)
-_MAX_CONCURRENT_CHECKS = 4
+_CONCURRENT_CHECKS = 4
 _FAILED = "Too many attempts have failed with these credentials or from this address."
 _ISSUED = "This client has requested too many tokens in this minute. A token can be used until it expires."
 _MAILED = "Too many sign-in links have been requested in this minute."
@@ -53,7 +53,9 @@ class FailedAttempts:
         self._database = database
         self._refused: BoundedCache[bytes, float] = BoundedCache(_CACHED)  # end of the block, by subject
         # Of each door: one asks an identity provider, which may take seconds.
-        self._checking: defaultdict[Door, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_MAX_CONCURRENT_CHECKS))
+        self._checking: defaultdict[Door, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(_CONCURRENT_CHECKS)
+        )
 
     async def guard(
         self,

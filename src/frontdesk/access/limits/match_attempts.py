@@ -38,7 +38,7 @@ class MatchAttempts:
     async def count(self, caller: Caller, person: bytes, phone: str, now: datetime, *, is_hit: bool) -> None:
         """Counts an answer before it is given, so that concurrent guesses cannot exceed the limit. Raises
         `rate_limited` if it must not be given. Safe to repeat: a counted question is not counted again."""
-        misses = caller.patient_limits.match_misses
+        misses = caller.limits.match_misses
         row = await self._database.fetchrow(
             _COUNT,
             caller.practice_id,

@@ -1,6 +1,6 @@
 """Budgets of distinct patients that a client may read in an hour and in a day, exact across workers and nodes."""
 
-from frontdesk.access.clients.caller import PatientLimits
+from frontdesk.access.clients.caller import CallerLimits
 from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.store.rows import Row
@@ -8,20 +8,20 @@ from frontdesk.store.rows import Row
 _RECORD = "SELECT * FROM record_read($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 
 
-async def record_read(audit: AuditTrail, entry: AuditEntry, limits: PatientLimits) -> None:
+async def record_read(audit: AuditTrail, entry: AuditEntry, limits: CallerLimits) -> None:
     """Records a read and counts the patients it discloses. Raises `rate_limited` if they exceed a budget."""
-    row = await audit.database.write(_RECORD, *entry.values(), limits.per_hour, limits.per_day)
+    row = await audit.database.write(_RECORD, *entry.values(), limits.patients_per_hour, limits.patients_per_day)
     assert row is not None
     audit.seal_soon(entry.practice_id)
     check_spent(row, limits)
 
 
-def check_spent(row: Row, limits: PatientLimits) -> None:
+def check_spent(row: Row, limits: CallerLimits) -> None:
     """Raises `rate_limited` if the row of a counted answer names an exceeded budget."""
     if row["exceeded"] is None:
         return
     is_hour = row["exceeded"] == "hour"
-    budget = limits.per_hour if is_hour else limits.per_day
+    budget = limits.patients_per_hour if is_hour else limits.patients_per_day
     article = "an" if is_hour else "a"
     raise LimitExceeded(
         "patients_per_hour" if is_hour else "patients_per_day",

@@ -28,7 +28,7 @@ _LEASE_AHEAD_SECONDS = 2.0
 _REFUSED_SECONDS = 0.5  # a refused client does not query the database with every call
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_MEASURED_SECONDS = 0.05
-_MAX_CONCURRENT_REPORTS = 4
+_CONCURRENT_REPORTS = 4
 _ATTEMPTS = 3
 _OUTAGE_SECONDS = 10.0  # failures closer together than this belong to one outage, whatever succeeds between them
 _UNCOUNTED = "Calls cannot be counted at the moment; this one was not executed."
@@ -175,9 +175,9 @@ class RateLimiter:
             elif over and account.asking is None and now - account.asked_at > MINUTE_SECONDS:
                 del self._accounts[account.client_id]
         tasks: list[asyncio.Task[object]] = []
-        for at in range(0, len(due), _MAX_CONCURRENT_REPORTS):
+        for at in range(0, len(due), _CONCURRENT_REPORTS):
             batch = [
-                self._renew_lease(one, more=False) for one in due[at : at + _MAX_CONCURRENT_REPORTS] if one.asking is None
+                self._renew_lease(one, more=False) for one in due[at : at + _CONCURRENT_REPORTS] if one.asking is None
             ]
             if batch:
                 await asyncio.wait(batch)

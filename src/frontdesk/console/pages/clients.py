@@ -13,8 +13,8 @@ from frontdesk.access.clients.records import (
     DEFAULT_PER_MINUTE,
     DEFAULT_QUOTA,
     DEFAULT_RETIREMENT,
+    AccessLimits,
     ClientRecord,
-    PatientAccess,
 )
 from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, errors_of, whole_number
@@ -113,7 +113,7 @@ def _read(form: Form, grant: str, client: ClientRecord | None = None) -> tuple[C
     return fields, unreadable
 
 
-def _read_access(form: Form, unreadable: dict[str, str], *, is_assistant: bool) -> PatientAccess:
+def _read_access(form: Form, unreadable: dict[str, str], *, is_assistant: bool) -> AccessLimits:
     """An empty field follows the practice, but an assistant sees known patients only."""
 
     def limit(name: str, label: str) -> int | None:
@@ -122,11 +122,13 @@ def _read_access(form: Form, unreadable: dict[str, str], *, is_assistant: bool) 
     known_only = form.get("known_patients_only") or ("yes" if is_assistant else "")
     if known_only not in dict(_KNOWN_ONLY):
         unreadable["known_patients_only"] = _("Choose which patients the client sees.")
-    return PatientAccess(
+    return AccessLimits(
         limit("patients_per_hour", _("The patient limit")),
         limit("patients_per_day", _("The patient limit")),
         limit("match_misses", _("The number of failed matches")),
         {"yes": True, "no": False}.get(known_only),
+        limit("writes_per_hour", _("The limit on writes")),
+        limit("upcoming_per_patient", _("The limit on upcoming appointments")),
     )
 
 
@@ -159,7 +161,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
 
 
 def _as_typed(client: ClientRecord) -> Form:
-    access = client.patient_access
+    access = client.access_limits
     known_only = access.known_patients_only
     return Form(
         {
@@ -171,6 +173,8 @@ def _as_typed(client: ClientRecord) -> Form:
             "patients_per_hour": [_as_text(access.patients_per_hour)],
             "patients_per_day": [_as_text(access.patients_per_day)],
             "match_misses": [_as_text(access.match_misses)],
+            "writes_per_hour": [_as_text(access.writes_per_hour)],
+            "upcoming_per_patient": [_as_text(access.upcoming_per_patient)],
             "known_patients_only": ["" if known_only is None else "yes" if known_only else "no"],
         }
     )

@@ -67,6 +67,20 @@ AGENT_RULES = (
         required=True,
     ),
     Field("knownPatientsOnly", N_("Agents see only patients that they matched, created or booked"), "yes_no"),
+    Field(
+        "writesPerHour",
+        N_("Writes of a kind an hour"),
+        "number",
+        N_("Bookings, cancellations, new patients and so on, each counted by itself. 0 is unlimited."),
+        required=True,
+    ),
+    Field(
+        "upcomingPerPatient",
+        N_("Upcoming appointments of a patient"),
+        "number",
+        N_("That an agent may have booked for one patient. 0 is unlimited."),
+        required=True,
+    ),
     Field("assistants", N_("Staff may connect assistants of their own"), "yes_no"),
 )
 CONSENT = tuple(

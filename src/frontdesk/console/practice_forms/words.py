@@ -140,6 +140,8 @@ def _practice(practice: Practice) -> Facts:
         _("Patients a day"): _limit(practice.patients_per_day),
         _("Failed matches of a person"): _limit(practice.match_misses),
         _("Agents see"): _("only patients that they know") if practice.known_patients_only else _("all patients"),
+        _("Writes of a kind an hour"): _limit(practice.writes_per_hour),
+        _("Upcoming appointments of a patient"): _limit(practice.upcoming_per_patient),
         _("Staff may connect assistants"): _yes(practice.assistants),
         _("Times"): practice.time_format,
         _("Dates"): _(_DATES[practice.date_format]),

@@ -25,9 +25,10 @@ _EVENT_TYPES = (
     "patient.updated",
     "client.patientBudgetExceeded",
     "client.matchingLocked",
+    "client.writeLimitReached",
 )
 _ADD = "INSERT INTO outbox (practice_id, type, subject, occurred_at) VALUES ($1, $2, $3, $4)"
-_SENT = ("Id", "At", "budget", "consent")  # the budget is "hour" or "day"
+_SENT = ("Id", "At", "budget", "limit", "consent")  # the budget is "hour" or "day", the limit one on writes
 _AFTER = "SELECT * FROM outbox WHERE practice_id = $1 AND event_id > $2 ORDER BY event_id LIMIT $3"
 _NEWEST = "SELECT * FROM outbox WHERE practice_id = $1 ORDER BY event_id DESC LIMIT $2"
 

@@ -74,7 +74,7 @@ END $$;
 -- Commits the intent as executing before the first request of a write is sent. p_kind is 'token', 'key', or 'none' for
 -- a write that carries neither and gets an intent of its own. Outcomes: 'begun', 'begun again' after an attempt whose
 -- request may still arrive, 'replayed', 'mismatch', 'unrecognized', 'expired', 'stale', 'incomplete', and 'busy' while
--- another write of the same subject runs.
+-- another write of the same subject runs, and 'rate_limited' over a limit of the client.
 CREATE OR REPLACE FUNCTION begin_upstream_write(
     p_practice bigint, p_version bigint, p_write text, p_holder text, p_change text, p_data jsonb, p_subject text,
     p_actor text, p_operation text, p_request_id text, p_now timestamptz, p_until timestamptz, p_intent bytea,
@@ -84,6 +84,7 @@ RETURNS TABLE (outcome text, result jsonb)
 LANGUAGE plpgsql AS $$
 DECLARE
     i         intent;
+    v_limited change_outcome;
     v_outcome text := 'begun';
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
@@ -120,6 +121,12 @@ BEGIN
     ) THEN
         v_outcome := 'busy';
     ELSE
+        v_limited := refuse_over_limit(p_practice, p_actor, p_operation, p_change, p_data, p_now);
+    END IF;
+    IF v_limited.outcome IS NOT NULL THEN
+        v_outcome := v_limited.outcome;
+        PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation, v_outcome, '{}', p_request_id, NULL);
+    ELSIF v_outcome = 'begun' THEN
         UPDATE intent t SET state = 'executing', executing_until = p_until, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
         IF EXISTS (SELECT FROM upstream_write w WHERE w.practice_id = p_practice AND w.intent_id = p_intent) THEN
@@ -133,7 +140,7 @@ BEGIN
     IF v_outcome NOT IN ('begun', 'begun again') AND p_kind <> 'token' THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
-    RETURN QUERY SELECT v_outcome, NULL::jsonb;
+    RETURN QUERY SELECT v_outcome, v_limited.result;
 END $$;
 
 -- Commits how a write ended: the intent with its result, the audit record, the event and the id of a created record.
@@ -176,6 +183,13 @@ BEGIN
         RETURNING * INTO r;
         IF p_record ? 'rescheduledFrom' THEN
             PERFORM record_appointment_move(p_practice, r.local_id, r.rescheduled_from);
+            UPDATE upstream_record t SET starts_at = (w.data ->> 'startsAt')::timestamptz
+            WHERE t.practice_id = p_practice AND t.local_id = r.local_id AND t.booked_for IS NOT NULL;
+        ELSIF w.change = 'book' AND w.data ? 'limits' THEN
+            UPDATE upstream_record t SET
+                booked_by = w.actor, booked_for = w.data ->> 'patientId',
+                starts_at = (w.data ->> 'startsAt')::timestamptz
+            WHERE t.practice_id = p_practice AND t.local_id = r.local_id;
         END IF;
         v_name := CASE WHEN r.local_id LIKE 'pat\_%' THEN 'patientId' ELSE 'appointmentId' END;
         p_result := p_result || jsonb_build_object(v_name, r.local_id);
@@ -183,6 +197,9 @@ BEGIN
         p_subjects := array_replace(p_subjects, v_local, r.local_id);
     END IF;
 
+    IF p_outcome = 'executed' THEN
+        PERFORM count_write(p_practice, w.actor, w.operation, w.data, p_now);
+    END IF;
     IF p_outcome IN ('executed', 'unchanged') THEN
         IF p_event IS NOT NULL THEN
             PERFORM add_event(p_practice, p_event, p_subject, w.data, p_now);

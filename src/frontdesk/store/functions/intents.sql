@@ -7,12 +7,13 @@ BEGIN
     RETURN QUERY SELECT * FROM intent i WHERE i.practice_id = p_practice AND i.intent_id = p_intent;
 END $$;
 
--- Stores a challenge, unless its read-back discloses more patients than the client may read, or it is of a booking that
--- would not succeed now. p_booking is a booking for the native calendar, null for other writes. Outcomes: 'challenged', and
+-- Stores a challenge, unless its read-back discloses more patients than the client may read, the write would exceed a limit of
+-- the client, or it is of a booking that would not succeed now. p_limits are those of the client, with the patient `bookedFor`
+-- whom the write books. p_booking is a booking for the native calendar, null for other writes. Outcomes: 'challenged', and
 -- 'stale' and 'refused' as change_book has them. Safe to repeat.
 CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
-    p_expires timestamptz, p_subjects text[], p_request_id text, p_per_hour integer, p_per_day integer, p_booking jsonb,
+    p_expires timestamptz, p_subjects text[], p_request_id text, p_limits jsonb, p_booking jsonb,
     OUT outcome text, OUT result jsonb, OUT exceeded text, OUT seconds integer
 )
 LANGUAGE plpgsql AS $$
@@ -42,8 +43,15 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    IF p_per_hour + p_per_day > 0 THEN
-        spent := spend_patient_budget(p_practice, p_client, p_subjects, p_now, p_per_hour, p_per_day);
+    spent := reached_write_limit(p_practice, p_client, p_operation, p_limits ->> 'bookedFor', p_limits, p_now);
+    IF spent.reached IS NOT NULL THEN
+        PERFORM report_write_limit(p_practice, p_client, spent.reached, p_now);
+        exceeded := spent.reached;
+        seconds := spent.seconds;
+    ELSE
+        spent := spend_patient_budget(
+            p_practice, p_client, p_subjects, p_now, coalesce((p_limits ->> 'patientsPerHour')::integer, 0),
+            coalesce((p_limits ->> 'patientsPerDay')::integer, 0));
         exceeded := spent.exceeded;
         seconds := spent.seconds;
     END IF;

@@ -233,8 +233,8 @@ BEGIN
 END $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
--- consent, if somebody was asked, and the trace, if the call is traced. Outcomes in addition to those of the change: 'replayed'
--- (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed
+-- consent, if somebody was asked, the trace, if the call is traced, and the limits of the client, if it has any. Outcomes in
+-- addition to those of the change: 'rate_limited', 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed
 -- since the caller looked: look again). The caller records a booking that is 'refused'.
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_change text, p_data jsonb, p_actor text, p_operation text, p_request_id text,
@@ -271,17 +271,23 @@ BEGIN
         END IF;
     END IF;
 
-    done := CASE p_change
-        WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
-        WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
-        WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
-        WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
-        WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
-        WHEN 'call_in' THEN change_call_in(p_practice, p_data, p_actor, p_now)
-        WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
-        WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
-    END;
+    done := refuse_over_limit(p_practice, p_actor, p_operation, p_change, p_data, p_now);
+    IF done.outcome IS NULL THEN
+        done := CASE p_change
+            WHEN 'book' THEN change_book(p_practice, p_data, p_actor, p_now)
+            WHEN 'reschedule' THEN change_reschedule(p_practice, p_data, p_actor, p_now)
+            WHEN 'hold' THEN change_hold(p_practice, p_data, p_actor, p_now)
+            WHEN 'release' THEN change_release(p_practice, p_data, p_actor, p_now)
+            WHEN 'status' THEN change_status(p_practice, p_data, p_actor, p_now)
+            WHEN 'call_in' THEN change_call_in(p_practice, p_data, p_actor, p_now)
+            WHEN 'create_patient' THEN change_create_patient(p_practice, p_data, p_actor, p_now)
+            WHEN 'update_patient' THEN change_update_patient(p_practice, p_data, p_actor, p_now)
+        END;
+    END IF;
 
+    IF done.outcome = 'executed' THEN
+        PERFORM count_write(p_practice, p_actor, p_operation, p_data, p_now);
+    END IF;
     IF done.outcome IN ('executed', 'unchanged') THEN
         IF done.event IS NOT NULL THEN
             PERFORM add_event(p_practice, done.event, done.subject, p_data, p_now);

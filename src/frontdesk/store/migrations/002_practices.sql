@@ -18,6 +18,8 @@ CREATE TABLE practice (
     patients_per_day       integer NOT NULL DEFAULT 400 CHECK (patients_per_day >= 0),
     match_misses           integer NOT NULL DEFAULT 5 CHECK (match_misses >= 0),
     known_patients_only    boolean NOT NULL DEFAULT false,
+    writes_per_hour        integer NOT NULL DEFAULT 200 CHECK (writes_per_hour >= 0),
+    upcoming_per_patient   integer NOT NULL DEFAULT 20 CHECK (upcoming_per_patient >= 0),
     assistants             boolean NOT NULL DEFAULT true,  -- staff may connect them, and those that are connected may call
     time_format            text NOT NULL DEFAULT '24h',  -- how the console writes times and dates
     date_format            text NOT NULL DEFAULT 'dayFirst',

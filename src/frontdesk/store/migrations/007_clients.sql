@@ -8,10 +8,12 @@ CREATE TABLE client (
     scopes              text[] NOT NULL,
     per_minute          integer NOT NULL CHECK (per_minute > 0),
     quota               bigint NOT NULL CHECK (quota > 0),
-    patients_per_hour   integer CHECK (patients_per_hour >= 0),  -- this and the next three are null: as the practice says
+    patients_per_hour   integer CHECK (patients_per_hour >= 0),  -- this and the next five are null: as the practice says
     patients_per_day    integer CHECK (patients_per_day >= 0),
     match_misses        integer CHECK (match_misses >= 0),
     known_patients_only boolean,
+    writes_per_hour     integer CHECK (writes_per_hour >= 0),
+    upcoming_per_patient integer CHECK (upcoming_per_patient >= 0),
     jwks                jsonb,  -- public keys with which the client signs its requests for tokens (RFC 7523)
     jwks_url            text,
     -- Tokens of a client end for good when it is disabled, its tokens are revoked, its secrets are replaced at once, or its

@@ -68,6 +68,26 @@ CREATE TABLE match_miss (
 );
 CREATE INDEX match_miss_last ON match_miss (practice_id, client_id, last_at);
 
+-- One row per client with limits on its writes: the lock under which they are counted, and when each limit was last reported
+-- as reached.
+CREATE TABLE write_limit (
+    practice_id       bigint NOT NULL REFERENCES practice,
+    client_id         text NOT NULL,
+    hour_alarm_at     timestamptz,
+    upcoming_alarm_at timestamptz,
+    PRIMARY KEY (practice_id, client_id)
+);
+
+-- The writes that a client with a limit has executed, by kind and minute. Rows older than an hour are deleted with the next one.
+CREATE TABLE write_count (
+    practice_id bigint NOT NULL REFERENCES practice,
+    client_id   text NOT NULL,
+    operation   text NOT NULL,
+    minute      timestamptz NOT NULL,
+    writes      integer NOT NULL,
+    PRIMARY KEY (practice_id, client_id, operation, minute)
+);
+
 -- Requests of a practice's clients by outcome. Each is counted in two periods: five minutes for the last days, and an
 -- hour for the month before them. No row says anything about a patient.
 CREATE TABLE request_count (
@@ -88,7 +108,8 @@ DECLARE
     tenant_table text;
 BEGIN
     FOREACH tenant_table IN ARRAY ARRAY[
-        'client_usage', 'patient_budget', 'patient_read', 'known_patient', 'match_miss', 'request_count'
+        'client_usage', 'patient_budget', 'patient_read', 'known_patient', 'match_miss', 'write_limit',
+        'write_count', 'request_count'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
@@ -98,6 +119,7 @@ BEGIN
         );
     END LOOP;
 END $$;
-GRANT SELECT, INSERT, UPDATE ON client_usage, patient_budget TO frontdesk_service;
+GRANT SELECT, INSERT, UPDATE ON client_usage, patient_budget, write_limit TO frontdesk_service;
 GRANT SELECT, INSERT ON known_patient TO frontdesk_service;
-GRANT SELECT, INSERT, UPDATE, DELETE ON token_failure, patient_read, match_miss, request_count TO frontdesk_service;
+GRANT SELECT, INSERT, UPDATE, DELETE ON token_failure, patient_read, match_miss, write_count, request_count
+    TO frontdesk_service;

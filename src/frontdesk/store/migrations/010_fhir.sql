@@ -10,10 +10,14 @@ CREATE TABLE upstream_record (
     attendance_confirmed_at timestamptz,
     cancelled_at            timestamptz,
     rescheduled_from        timestamptz,
+    booked_by               text,  -- this and the next two: of an appointment that a client with a limit has booked
+    booked_for              text,  -- our id of the patient
+    starts_at               timestamptz,  -- as we last set it
     PRIMARY KEY (practice_id, local_id),
     UNIQUE (practice_id, reference),
     UNIQUE (practice_id, number)
 );
+CREATE INDEX upstream_record_booked ON upstream_record (practice_id, booked_for) WHERE booked_for IS NOT NULL;
 
 -- Which id of the directory a record of the other system stands for. A reference keeps its id; an id may get further
 -- references, for example after a correction.

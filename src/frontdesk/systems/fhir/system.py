@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from secrets import token_hex
+from typing import cast
 
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
@@ -35,6 +36,7 @@ from frontdesk.systems.fhir.resources.patients import is_closed
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.transport.queries import CombinedQuery
 from frontdesk.systems.fhir.upstream import Upstream
+from frontdesk.systems.fhir.write_data import WriteData
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown
 from frontdesk.systems.fhir.writing.stored import StoredWrite
 from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
@@ -183,15 +185,14 @@ class FhirSystem:
             raise Problem("capability_not_supported")
         asked = self._asked(change)
         intent = record.intent
+        stored = StoredWrite(self._upstream.server, self._practice, asked, self._patient(change))
         write = PendingWrite(
             id=token_hex(16),
             intent=token_hex(32) if intent is None else intent.id.hex(),
             holder=token_hex(8),
             phase="executing",
             change=change.kind,
-            data=StoredWrite(self._upstream.server, self._practice, asked, self._patient(change)).data(
-                change, record.now, record.consent, record.traceparent
-            ),
+            data=stored.data(change, record.now) | cast(WriteData, record.members),
             began_at=record.now,
         )
         lease = timedelta(seconds=2 * self._upstream.settings.timeout_seconds) + LEASE_MARGIN

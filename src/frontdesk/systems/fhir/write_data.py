@@ -21,6 +21,7 @@ WriteData = TypedDict(
         "subject": str,
         "consent": str,
         "traceparent": str,
+        "limits": dict[str, int],
         "reference": str,
         "patientId": str,
         "appointmentId": str,

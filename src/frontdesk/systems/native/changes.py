@@ -1,24 +1,19 @@
 """Changes as the JSON that `commit_write` takes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from frontdesk.domain.consent import Consent
 from frontdesk.domain.names import digits
 from frontdesk.domain.patients import name_key
 from frontdesk.store.rows import camel, field_names
 from frontdesk.systems.changes import Booking, Change, PatientDetails
 
 
-def as_json(
-    change: Change,
-    consent: Consent | None,
-    traceparent: str | None = None,
-    namesakes: Sequence[tuple[str, str]] = (),
-) -> str:
-    data = _members(change)
+def as_json(change: Change, added: Mapping[str, Any], namesakes: Sequence[tuple[str, str]] = ()) -> str:
+    """`added` is what is stored with the change."""
+    data = {**_members(change), **added}
     if (booking := data.pop("booking", None)) is not None:
         data |= _members(booking)
     if (details := data.pop("details", None)) is not None:
@@ -26,10 +21,6 @@ def as_json(
         data["nameKey"] = name_key(details.first_name, details.last_name)
         data["phoneDigits"] = digits(details.phone)
         data["namesakes"] = [{"firstName": first, "lastName": last} for first, last in namesakes]
-    if consent is not None:
-        data["consent"] = consent
-    if traceparent is not None:
-        data["traceparent"] = traceparent
     return orjson.dumps(data).decode()
 
 

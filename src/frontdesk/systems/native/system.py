@@ -259,7 +259,7 @@ class NativeSystem:
         arguments = (
             self._practice_id,
             change.kind,
-            as_json(change, record.consent, record.traceparent, await self._namesakes(change)),
+            as_json(change, record.members, await self._namesakes(change)),
             record.actor,
             record.operation,
             record.request_id,
@@ -285,7 +285,7 @@ class NativeSystem:
         return self._outcome(row["outcome"], row["reason"], row["result"])
 
     async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:
-        booking = as_json(change, None) if isinstance(change, Book) else None
+        booking = as_json(change, {}) if isinstance(change, Book) else None
         row = await issue_challenge(self._database, self._practice_id, record, booking)
         if row["outcome"] == "challenged":
             return Outcome("challenged", None, row)

@@ -33,5 +33,5 @@ async def cancel_appointments(
     await connection.execute(_LOCK, practice_id, ids)
     for each in ids:
         change = ChangeStatus(each, "cancelled", CANCELLABLE, only_upcoming=True, reason=reason)
-        data = as_json(change, None)
+        data = as_json(change, {})
         await connection.execute(_COMMIT, practice_id, change.kind, data, audit.actor, audit.request_id, audit.now)

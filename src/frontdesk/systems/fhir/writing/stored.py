@@ -3,7 +3,6 @@
 import hashlib
 from datetime import datetime
 
-from frontdesk.domain.consent import Consent
 from frontdesk.domain.patients import name_key
 from frontdesk.systems.changes import Book, ChangeStatus, CreatePatient, RecordChange, Reschedule, UpdatePatient
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
@@ -23,14 +22,8 @@ class StoredWrite:
         self._asked = asked
         self._patient = patient
 
-    def data(
-        self, change: RecordChange, now: datetime, consent: Consent | None = None, traceparent: str | None = None
-    ) -> WriteData:
+    def data(self, change: RecordChange, now: datetime) -> WriteData:
         stored: WriteData = {"subject": _subject(change)}
-        if consent is not None:
-            stored["consent"] = consent
-        if traceparent is not None:
-            stored["traceparent"] = traceparent
         if self._asked.before is not None:
             stored["reference"] = reference_of(self._asked.before)
         if isinstance(change, CreatePatient | UpdatePatient):
