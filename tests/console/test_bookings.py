@@ -103,6 +103,14 @@ async def test_what_the_rules_decline_is_said_in_words(staff: httpx.AsyncClient,
     assert "This visit type is for existing patients" in answer.text
 
 
+async def test_every_time_of_a_week_is_offered_at_one_place(staff: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    where = {"providerId": 10, "locationId": 1, "visitTypeId": 21, "procedureId": 101, "limit": 200}
+    found = await agent.get("/api/slots", params={**where, "from": "2026-11-16", "to": "2026-11-22"})
+    patient = await patient_id(agent)
+    when = await staff.get(f"/console/book/{patient}?date=2026-11-16&visit=21-101&provider=10&location=1")
+    assert len(Document(when.text).of_class("slot")) == len(found.json()["items"]) > 50
+
+
 async def test_with_anyone_every_provider_and_location_that_fits_is_offered(
     staff: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:

@@ -16,7 +16,7 @@ from frontdesk.domain.local_time import local_date, minute_of
 _CARRIED = ("provider", "location", "date", "visit")
 _DAYS = 7
 _MAX_SLOTS = 200
-_MAX_SLOTS = 50
+_MAX_SLOTS_ANYWHERE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ async def slot_choice(
         arguments["to"] = (first + timedelta(days=_DAYS - 1)).isoformat()
         found = await request.run("search_slots", arguments)
     else:
-        named = {"providerId": provider_id, "locationId": location_id, "limit": _MAX_SLOTS}
+        named = {"providerId": provider_id, "locationId": location_id, "limit": _MAX_SLOTS_ANYWHERE}
         arguments |= {name: value for name, value in named.items() if value is not None}
         found = await request.run("find_first_available", arguments)
     by_day: dict[date, dict[tuple[int, int], SlotChoices]] = {}
@@ -96,7 +96,7 @@ async def slot_choice(
         providers=[("", _("Any provider")), *((each.id, each.name) for each in performing)],
         locations=[("", _("Any location")), *_places(directory, performing)],
         days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
-        whole=one_place or len(found["items"]) < _MAX_SLOTS,
+        whole=one_place or len(found["items"]) < _MAX_SLOTS_ANYWHERE,
         earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,
         later=later if later <= horizon else None,
     )
