@@ -68,6 +68,5 @@ def test_a_day_is_as_full_as_its_opening_hours_are_booked() -> None:
     monday, sunday = by_day[date(2026, 11, 16)], by_day[date(2026, 11, 15)]
     assert (monday.appointments, monday.closed) == (3, None)
     assert 0 < monday.percent < 100
-    assert monday.step == -(-monday.percent // 10)
     assert (sunday.percent, sunday.closed) == (100, "Nobody in"), "a visit outside the hours is all there is"
     assert not by_day[date(2026, 12, 1)].in_month

@@ -10,8 +10,6 @@ from frontdesk.desk.month import DayCount, MonthCounts, days_shown
 from frontdesk.desk.opening_hours import open_spans
 from frontdesk.domain.directory import Location
 
-FULL_STEPS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class MonthDay:
@@ -20,11 +18,6 @@ class MonthDay:
     appointments: int
     percent: int  # booked, of the opening hours
     closed: str | None  # why: a closure, or no provider has hours
-
-    @property
-    def step(self) -> int:
-        """How full the day is, in steps from 0 to FULL_STEPS; 0 only for an empty day."""
-        return min(FULL_STEPS, -(-self.percent * FULL_STEPS // 100))
 
 
 @dataclass(frozen=True, slots=True)
