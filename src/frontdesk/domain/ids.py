@@ -1,4 +1,4 @@
-"""Public ids: a prefix and 22 base62 characters, with at least 128 random bits."""
+"""Public ids: a prefix and base62 characters, of which 22 have at least 128 random bits."""
 
 import re
 import secrets
@@ -23,19 +23,19 @@ PATIENT_ID = re.compile(rf"{PATIENT_FORM}\Z")
 
 
 def new_appointment_id() -> str:
-    return "apt_" + _base62()
+    return "apt_" + random_base62(_LENGTH)
 
 
 def new_hold_id() -> str:
-    return "hld_" + _base62()
+    return "hld_" + random_base62(_LENGTH)
 
 
 def new_patient_id() -> str:
-    return "pat_" + _base62()
+    return "pat_" + random_base62(_LENGTH)
 
 
-def _base62() -> str:
+def random_base62(length: int) -> str:
     text = b""
-    while len(text) < _LENGTH:
+    while len(text) < length:
         text += secrets.token_bytes(32).translate(_CHARACTERS, _SURPLUS)
-    return text[:_LENGTH].decode("ascii")
+    return text[:length].decode("ascii")

@@ -1,21 +1,18 @@
 """Applications that ask staff for access: self-registered (RFC 7591), or described by a document at their id."""
 
 import re
-import secrets
-import string
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from frontdesk.access.assistants.redirects import host_of, is_allowed
-from frontdesk.domain.ids import APPLICATION_FORM
+from frontdesk.domain.ids import APPLICATION_FORM, random_base62
 from frontdesk.domain.text import character_error
 from frontdesk.store.database import Database
 
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
 REGISTERED = re.compile(rf"{APPLICATION_FORM}\Z")
-_ALPHABET = string.digits + string.ascii_letters
 _MAX_NAME_LENGTH = 100
 _MAX_REDIRECTS = 10
 _REGISTER = "INSERT INTO application (application_id, name, redirect_uris, registered_at) VALUES ($1, $2, $3, $4)"
@@ -62,7 +59,7 @@ class Applications:
         self._fetch_document = fetch_document
 
     async def register(self, description: Mapping[str, object], now: datetime) -> Application:
-        application_id = "app_" + "".join(secrets.choice(_ALPHABET) for _ in range(22))
+        application_id = "app_" + random_base62(22)
         application = _described(application_id, description)
         redirects = list(application.redirect_uris)
         await self._database.write(_REGISTER, application_id, application.name, redirects, now)

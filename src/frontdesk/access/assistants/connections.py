@@ -1,7 +1,6 @@
 """Connections: the clients through which applications act for staff, from consent to disconnecting."""
 
 import secrets
-import string
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +15,7 @@ from frontdesk.access.clients.validation import ordered
 from frontdesk.access.opaque_tokens import digest_of, new_token
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.ids import random_base62
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
@@ -23,7 +23,6 @@ from frontdesk.texts import N_
 
 NOT_ALLOWED = N_("This practice does not connect assistants.")
 CODE_LIFETIME = timedelta(seconds=60)
-_ALPHABET = string.digits + string.ascii_letters
 _STAFF = """
 SELECT s.role, s.disabled, p.assistants FROM staff s JOIN practice p USING (practice_id)
 WHERE s.staff_id = $1 AND s.practice_id = $2 FOR UPDATE OF s
@@ -120,7 +119,7 @@ async def connect(
         held = await connection.fetchrow(_CLIENT, consent.staff_id, application.application_id)
         host = host_of(consent.redirect_uri)
         if held is None:
-            client_id = "fd_as_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
+            client_id = "fd_as_" + random_base62(20)
             await connection.execute(
                 _ADD, client_id, consent.practice_id, application.name, list(scopes), DEFAULT_PER_MINUTE,
                 DEFAULT_QUOTA, now, consent.staff_id, application.application_id, host,

@@ -1,7 +1,5 @@
 """API clients: adding, listing and changing them, and ending their tokens."""
 
-import secrets
-import string
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass
@@ -23,6 +21,7 @@ from frontdesk.access.clients.validation import (
 )
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.audit.trail import AuditRecorder
+from frontdesk.domain.ids import random_base62
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.store.notifications import notify
@@ -33,7 +32,6 @@ DEFAULT_PER_MINUTE = 600
 DEFAULT_QUOTA = 1_000_000
 DEFAULT_RETIREMENT = timedelta(hours=24)
 
-_ALPHABET = string.digits + string.ascii_letters
 
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
@@ -139,7 +137,7 @@ async def add_client(
     name, kind, held = checked_name(name), checked_grant(grant), checked_scopes(scopes)
     check_limits(per_minute, quota)
     check_access_limits(**asdict(access_limits))
-    client_id = "fd_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
+    client_id = "fd_" + random_base62(20)
     secret, now = new_secret(), clock()
     async with database.transaction() as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)

@@ -5,8 +5,6 @@ assistants at once.
 """
 
 import re
-import secrets
-import string
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from frontdesk.access.assistants.connections import disconnect_all, notify_conne
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.audit.trail import AuditContext, append_audit
+from frontdesk.domain.ids import random_base62
 from frontdesk.domain.text import character_error
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
@@ -30,7 +29,6 @@ Check = Callable[[Connection], Awaitable[None]]
 """Whether somebody may make a change: given its connection before anything else, and may refuse."""
 
 _EVERY_SCOPE = frozenset(SCOPES)
-_ALPHABET = string.digits + string.ascii_letters
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\Z")
 _MAX_NAME_LENGTH = 100
 _NAME_RULE = N_("A staff member's name is one line of 1 to %(maximum)s characters.")
@@ -100,7 +98,7 @@ async def add_staff(
     check: Check | None = None,
 ) -> StaffRecord:
     name, checked_role, email = checked_name(name), _checked_role(role), _checked_email(email)
-    staff_id = "op_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
+    staff_id = "op_" + random_base62(20)
     async with changing(database, check) as connection:
         practice_id = await connection.fetchval("SELECT practice_id FROM practice WHERE slug = $1", practice)
         if practice_id is None or is_removed(practice):

@@ -5,8 +5,6 @@ A challenge is answered once. The caller keeps it in the browser that it was mad
 
 import asyncio
 import importlib
-import secrets
-import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +18,7 @@ from frontdesk.access.staff.relying_party import RelyingParty
 from frontdesk.access.staff.sessions import StaffSession, StaffSessions, session_for_update
 from frontdesk.audit.trail import AuditContext, append_audit
 from frontdesk.domain.errors import Problem
+from frontdesk.domain.ids import random_base62
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database
 from frontdesk.texts import N_, Text
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 CHALLENGE_LIFETIME = timedelta(minutes=5)
 MAX_PASSKEYS = 20
-_ALPHABET = string.digits + string.ascii_letters
 _NAME_RULE = N_("A passkey's name is one line of 1 to %(maximum)s characters.")
 _OUTAGE = N_("Signing in is not possible at the moment.")
 _LIST = """
@@ -88,7 +86,7 @@ class Passkeys:
             made = ceremonies.verified_registration(self._party, challenge.encode(), answer)
         except ceremonies.PasskeyRefused:
             raise StaffError("The passkey could not be checked. Try again.") from None
-        passkey_id = "pk_" + "".join(secrets.choice(_ALPHABET) for _ in range(20))
+        passkey_id = "pk_" + random_base62(20)
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             await session_for_update(connection, session)
             if not await self._use_challenge(connection, challenge):
