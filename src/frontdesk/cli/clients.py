@@ -177,17 +177,13 @@ def _show(args: argparse.Namespace) -> None:
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import disable_client
 
-    _change(
-        args, "console.disable_client", lambda database, recorder: disable_client(database, args.id, recorder=recorder)
-    )
+    _change(args, "console.disable_client", disable_client)
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import enable_client
 
-    _change(
-        args, "console.enable_client", lambda database, recorder: enable_client(database, args.id, recorder=recorder)
-    )
+    _change(args, "console.enable_client", enable_client)
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
@@ -244,22 +240,13 @@ def _content(file: str) -> bytes:
 def _revoke_tokens(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import revoke_tokens
 
-    _change(
-        args,
-        "console.revoke_client_tokens",
-        lambda database, recorder: revoke_tokens(database, args.id, recorder=recorder),
-    )
+    _change(args, "console.revoke_client_tokens", revoke_tokens)
 
 
 def _set_scopes(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import change_client
 
-    scopes = _scopes(args.scope)
-    _change(
-        args,
-        "console.change_client",
-        lambda database, recorder: change_client(database, args.id, scopes=scopes, recorder=recorder),
-    )
+    _change(args, "console.change_client", change_client, scopes=_scopes(args.scope))
 
 
 def _remove(args: argparse.Namespace) -> None:
@@ -284,12 +271,8 @@ def _set_access(args: argparse.Namespace) -> None:
         raise BadInput("frontdesk client set-access: give --scope, --grant or both.")
     from frontdesk.access.clients.records import change_client
 
-    access = {"scopes": None if args.scope is None else _scopes(args.scope), "grant": args.grant}
-    _change(
-        args,
-        "console.change_client",
-        lambda database, recorder: change_client(database, args.id, **access, recorder=recorder),
-    )
+    scopes = None if args.scope is None else _scopes(args.scope)
+    _change(args, "console.change_client", change_client, scopes=scopes, grant=args.grant)
 
 
 def _set_limits(args: argparse.Namespace) -> None:
@@ -299,11 +282,10 @@ def _set_limits(args: argparse.Namespace) -> None:
     if all(getattr(args, name) is None for name in names):
         raise BadInput("frontdesk client set-limits: give at least one limit, such as --per-minute.")
 
-    async def change(database: "Database", recorder: "AuditRecorder") -> "ClientRecord":
-        access = _access_limits(args, (await show_client(database, args.id)).access_limits)
-        return await change_client(
-            database, args.id, per_minute=args.per_minute, quota=args.quota, access_limits=access, recorder=recorder
-        )
+    async def change(database: "Database", client_id: str, *, recorder: "AuditRecorder") -> "ClientRecord":
+        access = _access_limits(args, (await show_client(database, client_id)).access_limits)
+        limits = {"per_minute": args.per_minute, "quota": args.quota, "access_limits": access}
+        return await change_client(database, client_id, **limits, recorder=recorder)
 
     _change(args, "console.change_client", change)
 
@@ -324,9 +306,12 @@ def _forget_misses(args: argparse.Namespace) -> None:
 
 
 def _change(
-    args: argparse.Namespace, operation: str, change: "Callable[[Database, AuditRecorder], Awaitable[ClientRecord]]"
+    args: argparse.Namespace, operation: str, change: "Callable[..., Awaitable[ClientRecord]]", **values: object
 ) -> None:
-    _answer_one(args, with_database(lambda context: change(context.database, context.audit.recorder(operation))))
+    def work(context: CommandContext) -> "Awaitable[ClientRecord]":
+        return change(context.database, args.id, **values, recorder=context.audit.recorder(operation))
+
+    _answer_one(args, with_database(work))
 
 
 def _answer_secret(args: argparse.Namespace, client: "ClientRecord", secret: str) -> None:

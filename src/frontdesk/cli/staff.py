@@ -108,37 +108,37 @@ def _show(args: argparse.Namespace) -> None:
 def _disable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import disable_staff
 
-    _answer_one(args, _change_and_seal(lambda context: disable_staff(context.database, args.id, audit=context.audit)))
+    _answer_one(args, _change_and_seal(args, disable_staff))
 
 
 def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import enable_staff
 
-    _answer_one(args, _change_and_seal(lambda context: enable_staff(context.database, args.id, audit=context.audit)))
+    _answer_one(args, _change_and_seal(args, enable_staff))
 
 
 def _set_role(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import set_role
 
-    _answer_one(
-        args, _change_and_seal(lambda context: set_role(context.database, args.id, args.role, audit=context.audit))
-    )
+    _answer_one(args, _change_and_seal(args, set_role, args.role))
 
 
 def _remove(args: argparse.Namespace) -> None:
     from frontdesk.access.staff.members import remove_staff
 
-    member = _change_and_seal(lambda context: remove_staff(context.database, args.id, audit=context.audit))
+    member = _change_and_seal(args, remove_staff)
     answer(args, {"staffId": member.staff_id, "removed": True}, "Removed.")
 
 
-def _change_and_seal(change: "Callable[[CommandContext], Awaitable[StaffRecord]]") -> "StaffRecord":
+def _change_and_seal(
+    args: argparse.Namespace, change: "Callable[..., Awaitable[StaffRecord]]", *values: object
+) -> "StaffRecord":
     """Carry out a change and seal its audit record."""
 
     async def work(context: CommandContext) -> "StaffRecord":
         from frontdesk.audit.trail import seal
 
-        changed = await change(context)
+        changed = await change(context.database, args.id, *values, audit=context.audit)
         await seal(context.database, changed.practice_id)
         return changed
 
