@@ -6,22 +6,20 @@ from frontdesk.doors.fhir.resource_types import ResourceType
 from frontdesk.doors.fhir.resources.appointments import APPOINTMENT
 from frontdesk.doors.fhir.resources.healthcare_services import HEALTHCARE_SERVICE
 from frontdesk.doors.fhir.resources.identifiers import with_identifiers
-from frontdesk.doors.fhir.resources.last_updated import with_last_updated
 from frontdesk.doors.fhir.resources.locations import LOCATION
 from frontdesk.doors.fhir.resources.patients import PATIENT
-from frontdesk.doors.fhir.resources.practitioner_roles import PRACTITIONER_ROLE
-from frontdesk.doors.fhir.resources.practitioners import PRACTITIONER
+from frontdesk.doors.fhir.resources.practitioners import PRACTITIONER, PRACTITIONER_ROLE
 from frontdesk.doors.fhir.resources.schedules import SCHEDULE
 from frontdesk.doors.fhir.resources.slots import SLOT
 
 SERVED: Mapping[str, ResourceType] = {
     kind.name: kind
     for kind in (
-        with_last_updated(PRACTITIONER),
-        with_last_updated(PRACTITIONER_ROLE),
-        with_last_updated(LOCATION),
-        with_last_updated(HEALTHCARE_SERVICE),
-        with_last_updated(SCHEDULE),
+        PRACTITIONER,
+        PRACTITIONER_ROLE,
+        LOCATION,
+        HEALTHCARE_SERVICE,
+        SCHEDULE,
         SLOT,
         with_identifiers(APPOINTMENT, "apt"),
         with_identifiers(PATIENT, "pat"),

@@ -6,8 +6,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_ids, no_such_reso
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import DURATION, PATIENT_KIND, service_type, tokens
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
-from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of
+from frontdesk.doors.fhir.resources.directory import ACTIVE, directory_type
 from frontdesk.operations import ALL_PROCEDURES
 
 
@@ -24,8 +23,8 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     raise no_such_resource()
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
-    return page_of(await services(calls, query.text("name")), query, after)
+async def _matching(calls: Calls, query: Query) -> list[Resource]:
+    return await services(calls, query.text("name"))
 
 
 def _service(visit_type: dict[str, Any], procedure: dict[str, Any]) -> Resource:
@@ -49,17 +48,13 @@ def _service(visit_type: dict[str, Any], procedure: dict[str, Any]) -> Resource:
     return service | ({"comment": " ".join(texts)} if texts else {})
 
 
-HEALTHCARE_SERVICE = ResourceType(
-    name="HealthcareService",
-    read_by=ALL_PROCEDURES,
-    search_by=ALL_PROCEDURES,
-    read=_read,
-    search=_search,
-    is_listed=True,
-    parameters=(
-        ID,
-        ACTIVE,
-        SearchParameter("name", "string"),
-        SearchParameter("service-type", "token", lambda service: tokens(service["type"])),
-    ),
+HEALTHCARE_SERVICE = directory_type(
+    "HealthcareService",
+    ALL_PROCEDURES,
+    ALL_PROCEDURES,
+    _read,
+    _matching,
+    ACTIVE,
+    SearchParameter("name", "string"),
+    SearchParameter("service-type", "token", lambda service: tokens(service["type"])),
 )

@@ -6,8 +6,7 @@ from frontdesk.doors.fhir.addresses import Resource, directory_ids
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.codes import TIME_ZONE
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
-from frontdesk.doors.fhir.resources.directory import ID, page_of, whole_list
+from frontdesk.doors.fhir.resources.directory import directory_type, whole_list
 from frontdesk.operations import BY_NAME
 
 GET_LOCATION, LIST_LOCATIONS = BY_NAME["get_location"], BY_NAME["list_locations"]
@@ -18,9 +17,8 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _location(await calls.run(GET_LOCATION, locationId=number))
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
-    found = await whole_list(calls, LIST_LOCATIONS, name=query.text("name"))
-    return page_of([_location(each) for each in found], query, after)
+async def _matching(calls: Calls, query: Query) -> list[Resource]:
+    return [_location(each) for each in await whole_list(calls, LIST_LOCATIONS, name=query.text("name"))]
 
 
 def _location(record: dict[str, Any]) -> Resource:
@@ -45,16 +43,12 @@ def _location(record: dict[str, Any]) -> Resource:
     return location
 
 
-LOCATION = ResourceType(
-    name="Location",
-    read_by=GET_LOCATION,
-    search_by=LIST_LOCATIONS,
-    read=_read,
-    search=_search,
-    is_listed=True,
-    parameters=(
-        ID,
-        SearchParameter("name", "string"),
-        SearchParameter("status", "token", lambda location: [location["status"]]),
-    ),
+LOCATION = directory_type(
+    "Location",
+    GET_LOCATION,
+    LIST_LOCATIONS,
+    _read,
+    _matching,
+    SearchParameter("name", "string"),
+    SearchParameter("status", "token", lambda location: [location["status"]]),
 )

@@ -5,8 +5,7 @@ from typing import Any
 from frontdesk.doors.fhir.addresses import Resource, directory_ids, no_such_resource, reference
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.parameters import Query, SearchParameter
-from frontdesk.doors.fhir.resource_types import Position, ResourceType, SearchPage
-from frontdesk.doors.fhir.resources.directory import ACTIVE, ID, page_of, whole_list
+from frontdesk.doors.fhir.resources.directory import ACTIVE, directory_type, whole_list
 from frontdesk.doors.fhir.resources.locations import GET_LOCATION, LIST_LOCATIONS
 from frontdesk.doors.fhir.resources.practitioners import GET_PROVIDER, LIST_PROVIDERS
 
@@ -20,15 +19,14 @@ async def _read(calls: Calls, resource_id: str) -> Resource:
     return _schedule(provider, location)
 
 
-async def _search(calls: Calls, query: Query, after: Position | None) -> SearchPage:
+async def _all(calls: Calls, _query: Query) -> list[Resource]:
     locations = {each["id"]: each for each in await whole_list(calls, LIST_LOCATIONS)}
-    schedules = [
+    return [
         _schedule(provider, locations[location_id])
         for provider in await whole_list(calls, LIST_PROVIDERS)
         for location_id in provider["locationIds"]
         if location_id in locations
     ]
-    return page_of(schedules, query, after)
 
 
 def _schedule(provider: dict[str, Any], location: dict[str, Any]) -> Resource:
@@ -43,22 +41,17 @@ def _schedule(provider: dict[str, Any], location: dict[str, Any]) -> Resource:
     }
 
 
-SCHEDULE = ResourceType(
-    name="Schedule",
-    read_by=GET_PROVIDER,
-    search_by=LIST_PROVIDERS,
-    read=_read,
-    search=_search,
-    is_listed=True,
-    parameters=(
-        ID,
-        ACTIVE,
-        SearchParameter(
-            "actor",
-            "reference",
-            lambda schedule: [each["reference"] for each in schedule["actor"]],
-            ("Practitioner", "Location"),
-        ),
-    ),
+def _actors(schedule: Resource) -> list[str]:
+    return [each["reference"] for each in schedule["actor"]]
+
+
+SCHEDULE = directory_type(
+    "Schedule",
+    GET_PROVIDER,
+    LIST_PROVIDERS,
+    _read,
+    _all,
+    ACTIVE,
+    SearchParameter("actor", "reference", _actors, ("Practitioner", "Location")),
     includes=("actor",),
 )
