@@ -16,8 +16,8 @@ from frontdesk.operations import BY_NAME
 from tests.support.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
-BEFORE_READING = [code for code, scenario in SCENARIOS.items() if scenario.moment == "before reading"]
-REFUSED = [code for code, scenario in SCENARIOS.items() if scenario.moment == "instead of executing"]
+BEFORE_READING = [code for code, moment in SCENARIOS.items() if moment == "before reading"]
+REFUSED = [code for code, moment in SCENARIOS.items() if moment == "instead of executing"]
 REFUSALS = [code for code in SCENARIOS if code not in ("confirmation_required", "confirmation_incomplete", "internal")]
 
 
@@ -66,10 +66,8 @@ async def booking_outcomes(world: World) -> list[str]:
 
 def test_every_code_of_the_catalogue_has_a_scenario_and_the_document_shows_it() -> None:
     assert list(SCENARIOS) == list(CATALOGUE)
-    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| ([a-z ]+) \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
-    assert shown == [
-        (code, str(CATALOGUE[code].status), scenario.moment, scenario.effect) for code, scenario in SCENARIOS.items()
-    ]
+    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| ([a-z ]+) \| \S.* \|$", DOCUMENT.read_text(), re.MULTILINE)
+    assert shown == [(code, str(CATALOGUE[code].status), moment) for code, moment in SCENARIOS.items()]
 
 
 @pytest.mark.parametrize("code", CATALOGUE)

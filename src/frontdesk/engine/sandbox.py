@@ -17,55 +17,28 @@ HEADER = "Frontdesk-Simulate"
 META_KEY = "frontdesk-simulate"
 RETRY_SECONDS = 1  # short, so that tests of retries are quick
 
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """When the code is answered, and what has happened by then."""
-
-    moment: Literal["before reading", "instead of executing", "after executing"]
-    effect: str
-
-
-_NOT_EXECUTED = "Nothing is executed; a confirmation token stays valid."
-_GATEWAY = (
-    "Like an error of the gateway: no `requestId`, no `X-SVC-TRACE-ID`, and a `RateLimit` header with nothing left"
-)
-
-SCENARIOS: Mapping[str, Scenario] = {
-    "unauthorized": Scenario("before reading", "With `WWW-Authenticate`. The access token stays valid."),
-    "forbidden_scope": Scenario("before reading", "The token keeps its scopes."),
-    "forbidden_tenant": Scenario("before reading", "The practice is not suspended."),
-    "consent_required": Scenario("instead of executing", _NOT_EXECUTED),
-    "quota_exceeded": Scenario("before reading", f"{_GATEWAY} of the quota."),
-    "not_found": Scenario("instead of executing", _NOT_EXECUTED),
-    "conflict": Scenario("instead of executing", _NOT_EXECUTED),
-    "confirmation_mismatch": Scenario("instead of executing", _NOT_EXECUTED),
-    "confirmation_incomplete": Scenario(
-        "after executing",
-        "A write is executed, as reads show. An identical resend with the header gets the same error; without the "
-        "header it returns the result.",
-    ),
-    "slot_unavailable": Scenario("instead of executing", f"{_NOT_EXECUTED} The slot stays open."),
-    "validation": Scenario(
-        "instead of executing", f"With rule `declined`, as if the scheduling system had declined. {_NOT_EXECUTED}"
-    ),
-    "confirmation_required": Scenario(
-        "instead of executing",
-        "Every write that was not executed before is challenged with a new, valid token, even with a token or by an "
-        "integration.",
-    ),
-    "rate_limited": Scenario("before reading", f"{_GATEWAY} of the minute. With `Retry-After`."),
-    "internal": Scenario(
-        "after executing",
-        "A write is executed, but answered with 500. An identical resend without the header returns the stored "
-        "result if it carries a token or key.",
-    ),
-    "upstream_unavailable": Scenario("instead of executing", f"With `Retry-After`. {_NOT_EXECUTED}"),
-    "capability_not_supported": Scenario("before reading", "Without `Retry-After`."),
-    "method_not_allowed": Scenario("before reading", "With `Allow`."),
-    "not_acceptable": Scenario("before reading", "The request is not read."),
-    "payload_too_large": Scenario("before reading", "The request is not read; the connection is closed."),
-    "unsupported_media_type": Scenario("before reading", "The request is not read."),
+# When each code is answered. docs/users/sandbox.md also says what has happened by then.
+SCENARIOS: Mapping[str, Literal["before reading", "instead of executing", "after executing"]] = {
+    "unauthorized": "before reading",
+    "forbidden_scope": "before reading",
+    "forbidden_tenant": "before reading",
+    "consent_required": "instead of executing",
+    "quota_exceeded": "before reading",
+    "not_found": "instead of executing",
+    "conflict": "instead of executing",
+    "confirmation_mismatch": "instead of executing",
+    "confirmation_incomplete": "after executing",
+    "slot_unavailable": "instead of executing",
+    "validation": "instead of executing",
+    "confirmation_required": "instead of executing",
+    "rate_limited": "before reading",
+    "internal": "after executing",
+    "upstream_unavailable": "instead of executing",
+    "capability_not_supported": "before reading",
+    "method_not_allowed": "before reading",
+    "not_acceptable": "before reading",
+    "payload_too_large": "before reading",
+    "unsupported_media_type": "before reading",
 }
 
 
@@ -88,7 +61,7 @@ class SimulatingEngine(Engine):
             raise _refusal(f"{HEADER} is available only for sandbox practices")
         if code not in SCENARIOS:
             raise _refusal(f"{HEADER} must be a code of the error catalogue")
-        if SCENARIOS[code].moment == "before reading":
+        if SCENARIOS[code] == "before reading":
             raise _simulated(code)
         return await super().answer(replace(call, operation=_simulated_operation(call), cache_key=None))
 
@@ -106,7 +79,7 @@ class SimulatingWrites(Writes):
             challenge.text = _detail(self.code)
             raise challenge
         body = await super().execute(write)
-        if SCENARIOS[self.code].moment == "after executing":
+        if SCENARIOS[self.code] == "after executing":
             raise _simulated(self.code)
         return body  # the stored result of a write that was executed before
 
@@ -114,7 +87,7 @@ class SimulatingWrites(Writes):
 def _simulated_operation(call: Call) -> Operation:
     """The operation, with a `run` that raises the simulated problem if the code is answered there."""
     code, operation = call.simulate or "", call.operation
-    executes = SCENARIOS[code].moment == "after executing" or code == "confirmation_required"
+    executes = SCENARIOS[code] == "after executing" or code == "confirmation_required"
     if operation.kind == "write" and executes:
         return operation
 
