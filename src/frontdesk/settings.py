@@ -97,6 +97,11 @@ _Networks = Annotated[
     _List,
     _rule(lambda networks: all(map(_is_network, networks)), "must hold addresses or networks such as 10.0.0.0/8"),
 ]
+_BELONG_TOGETHER = (
+    ("oidc_issuer", "oidc_client_id", "oidc_client_secret"),
+    ("smtp_url", "mail_from"),
+    ("tls_certificate", "tls_key"),
+)
 _Token = Annotated[str, _rule(lambda token: len(token) >= 16, "must have at least 16 characters")]
 
 
@@ -173,23 +178,13 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")
-    def _check_identity_provider(self) -> "Settings":
-        oidc = (self.oidc_issuer, self.oidc_client_id, self.oidc_client_secret)
-        if any(oidc) and not all(oidc):
-            names = f"{_PREFIX}OIDC_ISSUER, {_PREFIX}OIDC_CLIENT_ID and {_PREFIX}OIDC_CLIENT_SECRET"
-            raise ValueError(f"{names} belong together: set all of them or none")
-        return self
-
-    @model_validator(mode="after")
-    def _check_mail(self) -> "Settings":
-        if (self.smtp_url is None) != (self.mail_from is None):
-            raise ValueError(f"{_PREFIX}SMTP_URL and {_PREFIX}MAIL_FROM belong together: set both or none")
-        return self
-
-    @model_validator(mode="after")
-    def _check_tls(self) -> "Settings":
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError(f"{_PREFIX}TLS_CERTIFICATE and {_PREFIX}TLS_KEY belong together: set both or none")
+    def _check_groups(self) -> "Settings":
+        for fields in _BELONG_TOGETHER:
+            values = [getattr(self, field) for field in fields]
+            if any(values) and not all(values):
+                *others, last = map(_variable, fields)
+                of_them = "both" if len(fields) == 2 else "all of them"
+                raise ValueError(f"{', '.join(others)} and {last} belong together: set {of_them} or none")
         return self
 
     def as_environment(self) -> dict[str, str]:
