@@ -42,7 +42,7 @@ def test_the_readings_of_a_text_are_few() -> None:
 async def test_what_is_to_come_is_shown_however_long_the_history_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.desk.patients._PAGE", 2)
+    monkeypatch.setattr("frontdesk.systems.port.PAGE_OF_APPOINTMENTS", 2)
     agent = await world.client()
     for _ in range(2):
         await book(agent)
@@ -56,7 +56,7 @@ async def test_what_is_to_come_is_shown_however_long_the_history_is(
 
 
 async def test_the_newest_of_a_long_history_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontdesk.desk.patients._PAGE", 1)
+    monkeypatch.setattr("frontdesk.systems.port.PAGE_OF_APPOINTMENTS", 1)
     monkeypatch.setattr("frontdesk.desk.patients._MAX_PAST", 2)
     agent = await world.client()
     booked = [await book(agent) for _ in range(3)]

@@ -19,20 +19,14 @@ from frontdesk.domain.patients import Patient
 from frontdesk.engine.execute import Systems
 from frontdesk.operations import supported
 from frontdesk.store.database import Database
-from frontdesk.systems.port import (
-    AppointmentFilter,
-    AppointmentPage,
-    Capability,
-    PatientSearch,
-    SchedulingSystem,
-)
+from frontdesk.systems.port import AppointmentFilter, Capability, PatientSearch, SchedulingSystem, appointment_pages
 from frontdesk.texts import Text
 
 SHOWN = 25
 MAX_SEARCH_LENGTH = 200
 _MAX_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
-_PAGE = _MAX_PAST = 200
+_MAX_PAST = 200
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _OTHER_MONTHS = {
     "mär": "mar",
@@ -75,10 +69,6 @@ class PatientAppointment:
     location: str
     visit_type: str
     procedure: str
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self.appointment.status == "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +138,9 @@ async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncItera
     """All appointments of a patient, earliest first."""
     if Capability.LIST_APPOINTMENTS not in system.capabilities:
         return
-    wanted, page = AppointmentFilter(patient_id=patient_id), AppointmentPage([], None)
-    while True:
-        page = await system.appointments.list_appointments(wanted, limit=_PAGE, after=page.last)
-        for appointment in page.appointments:
+    async for page in appointment_pages(system, AppointmentFilter(patient_id=patient_id)):
+        for appointment in page:
             yield appointment
-        if page.last is None:
-            return
 
 
 def parse_search(text: str, date_format: DateFormat) -> list[PatientSearch]:
