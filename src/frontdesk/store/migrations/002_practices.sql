@@ -84,20 +84,5 @@ CREATE TABLE procedure (
     FOREIGN KEY (practice_id, visit_type_id) REFERENCES visit_type
 );
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'location', 'provider', 'visit_type', 'procedure'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE ON practice TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON location, provider, visit_type, procedure TO frontdesk_service;

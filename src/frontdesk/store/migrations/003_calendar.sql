@@ -145,22 +145,6 @@ CREATE TABLE appointment_override (
     FOREIGN KEY (practice_id, appointment_id) REFERENCES appointment ON DELETE CASCADE
 );
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'patient_counter', 'patient', 'appointment', 'calendar_version', 'appointment_move',
-        'appointment_attendance', 'appointment_correction', 'appointment_override'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON patient_counter, appointment_attendance TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE ON patient, appointment, calendar_version, appointment_override TO frontdesk_service;
 GRANT SELECT, INSERT ON appointment_move, appointment_correction TO frontdesk_service;

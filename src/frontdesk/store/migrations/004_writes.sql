@@ -36,19 +36,4 @@ CREATE TABLE external_identifier (
 CREATE INDEX external_identifier_subject ON external_identifier (practice_id, subject);
 CREATE INDEX external_identifier_unsettled ON external_identifier (practice_id, client_id, created_at) WHERE NOT settled;
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'intent', 'external_identifier'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON intent, external_identifier TO frontdesk_service;

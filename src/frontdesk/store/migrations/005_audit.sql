@@ -70,22 +70,6 @@ CREATE TABLE audit_check (
     report      jsonb
 );
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'audit_record', 'audit_unsealed', 'audit_seal', 'audit_head', 'audit_signed_head', 'appointment_trail',
-        'audit_check'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT ON audit_record, audit_seal, audit_signed_head, appointment_trail TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE ON audit_head, audit_check TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON audit_unsealed TO frontdesk_service;

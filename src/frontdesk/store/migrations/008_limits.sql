@@ -103,22 +103,6 @@ CREATE TABLE request_count (
     PRIMARY KEY (practice_id, minutes, began_at, client_id, operation, door, status, code)
 ) WITH (fillfactor = 80);
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'client_usage', 'patient_budget', 'patient_read', 'known_patient', 'match_miss', 'write_limit',
-        'write_count', 'request_count'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE ON client_usage, patient_budget, write_limit TO frontdesk_service;
 GRANT SELECT, INSERT ON known_patient TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON token_failure, patient_read, match_miss, write_count, request_count

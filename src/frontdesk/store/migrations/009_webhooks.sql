@@ -88,22 +88,6 @@ CREATE TABLE webhook_attempt (
     FOREIGN KEY (practice_id, endpoint_id, event_id) REFERENCES webhook_delivery
 );
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'outbox', 'event_trace', 'webhook_endpoint', 'webhook_secret',
-        'webhook_delivery', 'webhook_attempt'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, webhook_endpoint, webhook_secret, webhook_delivery TO frontdesk_service;
 GRANT SELECT, INSERT, DELETE ON webhook_attempt TO frontdesk_service;
 GRANT SELECT, INSERT ON event_trace TO frontdesk_service;

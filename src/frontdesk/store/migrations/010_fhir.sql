@@ -61,20 +61,5 @@ CREATE TABLE upstream_fault (
     PRIMARY KEY (practice_id, request)
 );
 
-DO $$
-DECLARE
-    tenant_table text;
-BEGIN
-    FOREACH tenant_table IN ARRAY ARRAY[
-        'upstream_record', 'upstream_directory', 'upstream_write', 'upstream_fault'
-    ] LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', tenant_table);
-        EXECUTE format(
-            'CREATE POLICY tenant ON %I USING (practice_id = current_setting(''frontdesk.practice_id'')::bigint)',
-            tenant_table
-        );
-    END LOOP;
-END $$;
 GRANT SELECT, INSERT, UPDATE ON upstream_record, upstream_directory TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON upstream_write, upstream_fault TO frontdesk_service;

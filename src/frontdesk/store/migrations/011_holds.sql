@@ -27,7 +27,4 @@ CREATE TABLE slot_hold (
 CREATE INDEX slot_hold_busy ON slot_hold (practice_id, provider_id, starts_at) WHERE live;
 CREATE INDEX slot_hold_by_client ON slot_hold (practice_id, client_id, held_at);
 CREATE INDEX slot_hold_by_age ON slot_hold (practice_id, held_at);
-ALTER TABLE slot_hold ENABLE ROW LEVEL SECURITY;
-ALTER TABLE slot_hold FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON slot_hold USING (practice_id = current_setting('frontdesk.practice_id')::bigint);
 GRANT SELECT, INSERT, UPDATE, DELETE ON slot_hold TO frontdesk_service;
