@@ -33,8 +33,7 @@ def is_unchanged(resource: Resource, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a conditional read has this version already. If-None-Match wins over If-Modified-Since."""
     tags = headers.get(b"if-none-match")
     if tags is not None:
-        known = {tag.strip().removeprefix("W/").strip('"') for tag in tags.decode("latin-1").split(",")}
-        return "*" in known or resource["meta"]["versionId"] in known
+        return names_version(tags, resource)
     since, changed = headers.get(b"if-modified-since"), _last_updated(resource)
     if since is None or changed is None:
         return False
@@ -42,6 +41,12 @@ def is_unchanged(resource: Resource, headers: Mapping[bytes, bytes]) -> bool:
         return changed <= parsedate_to_datetime(since.decode("latin-1")).astimezone(UTC)
     except (ValueError, OverflowError):
         return False
+
+
+def names_version(tags: bytes, resource: Resource) -> bool:
+    """Whether entity tags, or `*`, name the resource's version."""
+    known = {tag.strip().removeprefix("W/").strip('"') for tag in tags.decode("latin-1").split(",")}
+    return "*" in known or resource["meta"]["versionId"] in known
 
 
 def _last_updated(resource: Resource) -> datetime | None:

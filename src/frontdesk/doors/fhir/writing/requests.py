@@ -11,6 +11,7 @@ from frontdesk.domain.text import character_error
 from frontdesk.doors.fhir.addresses import Resource
 from frontdesk.doors.fhir.codes import CONFIRMED_BY, INTENT, PATIENT_NUMBER
 from frontdesk.doors.fhir.fhir_request import FhirRequest
+from frontdesk.doors.fhir.versions import names_version
 from frontdesk.engine.external_identifiers import MAX_LENGTH, Identifier
 from frontdesk.engine.json_documents import UnreadableJson, read_json
 from frontdesk.web.bodies import require_json_body
@@ -50,10 +51,7 @@ def parameters_of(document: object) -> list[dict[str, object]]:
 def version_matches(http: HttpRequest, current: Resource) -> bool:
     """Whether If-Match, if there is one, names the current version."""
     tags = http.headers.get(b"if-match")
-    if tags is None:
-        return True
-    known = {tag.strip().removeprefix("W/").strip('"') for tag in tags.decode("latin-1").split(",")}
-    return "*" in known or current["meta"]["versionId"] in known
+    return tags is None or names_version(tags, current)
 
 
 def outdated() -> Problem:
