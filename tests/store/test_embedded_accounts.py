@@ -115,7 +115,7 @@ def test_a_database_gets_changed_roles_at_the_next_start(home: Path, monkeypatch
     newer = EmbeddedPostgres(home)
     with pytest.raises(EmbeddedPostgresError, match="another version of frontdesk: stop that one first"):
         newer.start(timeout=1)
-    older.end()
+    older.stop_and_await_end()
     newer.start()
     assert query(newer, "SELECT rolconnlimit FROM pg_roles WHERE rolname = 'frontdesk_service'") == "7"
     newer.stop()
