@@ -107,6 +107,7 @@ def test_a_healthy_installation_is_healthy(used: CommandLine, port: str) -> None
         "upstream writes": "ok",
         "outbox": "ok",
         "sessions": "ok",
+        "phone numbers": "warning",
         "proxies": "ok",
     }
     assert found["database"][1].startswith("PostgreSQL 18.")
@@ -116,7 +117,7 @@ def test_people_get_a_table(used: CommandLine, port: str) -> None:
     done: Done = used.run("doctor", FRONTDESK_PORT=port)
     assert done.status == (os.geteuid() == 0)
     assert done.out.splitlines()[0].split() == ["CHECK", "STATE", "DETAIL"]
-    assert len(done.out.splitlines()) == 24
+    assert len(done.out.splitlines()) == 25
 
 
 def test_an_empty_folder_is_well_and_stays_empty(tmp_path: Path, port: str) -> None:
@@ -286,6 +287,21 @@ def test_forwarded_headers_of_a_peer_that_is_not_trusted_are_a_warning(used: Com
         on_database(used, lambda connection: connection.execute("DELETE FROM observation"))
         assert (status, found["proxies"][0]) == (0, state)
         assert ("10.0.0.5" in found["proxies"][1]) is (state == "warning")
+
+
+def test_a_practice_where_an_area_code_identifies_patients_is_a_warning(used: CommandLine, port: str) -> None:
+    status, found = states(used, port)
+    assert (status, found["phone numbers"][0]) == (0, "warning")
+    assert (
+        "an area code is enough to match a patient's number at harbor: set phoneMatch: ending"
+        in (found["phone numbers"][1])
+    )
+    rule = "UPDATE practice SET phone_match = '{}'"
+    on_database(used, lambda connection: connection.execute(rule.format("ending")))
+    try:
+        assert states(used, port)[1]["phone numbers"][0] == "ok"
+    finally:
+        on_database(used, lambda connection: connection.execute(rule.format("anywhere")))
 
 
 def test_a_port_that_another_program_has_is_found(used: CommandLine) -> None:

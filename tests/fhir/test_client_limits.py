@@ -64,3 +64,16 @@ async def test_writes_are_limited(fhir: World) -> None:
 async def upstream_bookings(fhir: World) -> int:
     everyone = await fhir.client(access_limits=AccessLimits(patients_per_hour=0))
     return len(await page_through(everyone, "/api/appointments"))
+
+
+async def test_few_digits_end_a_number(fhir: World) -> None:
+    ada = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10"}
+    practice = (await fhir.database.fetchrow("SELECT slug FROM practice LIMIT 1"))["slug"]
+    agent = await fhir.client(practice)
+    codes = []
+    for rule in ("anywhere", "ending"):
+        await fhir.database.write("UPDATE practice SET phone_match = $1", rule)
+        fhir.service.authenticator.on_change("practice", practice)
+        asked = [{**ada, "phone": phone} for phone in ("0199", "5550")]
+        codes += [(await agent.post("/api/patients/match", json=each)).status_code for each in asked]
+    assert codes == [200, 200, 200, 404]

@@ -1,7 +1,7 @@
 """Finding a patient by four fields, reading one record, and what a search costs."""
 
 import logging
-from typing import Any
+from typing import Any, get_args
 
 import asyncpg
 import httpx
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import same_phone
+from frontdesk.domain.patients import PhoneMatch, same_phone
 from frontdesk.store.database import SERVICE_ROLE, session_settings
 from frontdesk.store.practices import practice_id_of
 from tests.support.shared_database import as_superuser
@@ -238,11 +238,15 @@ async def test_the_database_matches_phones_as_the_domain_does(
                 phone,
             )
         for phone in asked:
-            rows = await connection.fetch(
-                "SELECT number FROM match_patients($1, 'a|b', '2000-01-01', $2)", practice, digits(phone)
-            )
-            expected = [number for number, kept in enumerate(stored, 1000) if same_phone(phone, kept)]
-            assert [row["number"] for row in rows] == expected
+            for rule in get_args(PhoneMatch):
+                rows = await connection.fetch(
+                    "SELECT number FROM match_patients($1, 'a|b', '2000-01-01', $2, $3)",
+                    practice,
+                    digits(phone),
+                    rule == "ending",
+                )
+                expected = [number for number, kept in enumerate(stored, 1000) if same_phone(phone, kept, rule)]
+                assert [row["number"] for row in rows] == expected
     finally:
         await connection.close()
 
@@ -260,6 +264,23 @@ async def test_the_database_matches_phones_as_the_domain_does(
 )
 def test_stored_numbers_of_seven_digits_may_lie_inside_the_given_one(given_phone: str, stored: str, same: bool) -> None:
     assert same_phone(given_phone, stored) is same
+
+
+@pytest.mark.parametrize(
+    ("given_phone", "stored", "same"),
+    [
+        ("0199", "15550100199", True),
+        ("5550", "15550100199", False),  # an area code
+        ("010019", "15550100199", False),
+        ("5550100", "15550100199", True),  # seven digits are known to few
+        ("15550100199", "5550100199", True),
+        ("+44 555 010 0199", "(555) 010-0199", True),
+        ("0199", "019", False),
+        ("", "15550100199", False),
+    ],
+)
+def test_few_digits_end_a_number_where_the_practice_says_so(given_phone: str, stored: str, same: bool) -> None:
+    assert same_phone(given_phone, stored, "ending") is same
 
 
 async def test_a_match_looks_people_up_in_the_index(world: World, database_dsn: str) -> None:
@@ -285,7 +306,7 @@ async def test_a_match_looks_people_up_in_the_index(world: World, database_dsn: 
         )
         for _ in range(8):  # past the point where PostgreSQL settles on one plan for every value
             await connection.fetch(
-                "SELECT * FROM match_patients($1, 'a7|b', date '1950-01-01' + 1007, '5550')", practice
+                "SELECT * FROM match_patients($1, 'a7|b', date '1950-01-01' + 1007, '5550', false)", practice
             )
     finally:
         await connection.close()

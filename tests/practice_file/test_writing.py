@@ -24,6 +24,7 @@ from frontdesk.domain.directory import (
     VisitType,
 )
 from frontdesk.domain.names import has_letter
+from frontdesk.domain.patients import PhoneMatch
 from frontdesk.domain.text import character_error
 from frontdesk.practice_file import PatientRecord, PracticeFile, dump, parse
 from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
@@ -125,6 +126,7 @@ practices = st.builds(
     known_patients_only=st.booleans(),
     writes_per_hour=st.integers(0, 1_000_000),
     upcoming_per_patient=st.integers(0, 1_000),
+    phone_match=st.sampled_from(get_args(PhoneMatch)),
     consent=st.dictionaries(st.sampled_from([*ConsentPart.model_fields]), st.sampled_from(get_args(Demand))),
     assistants=st.booleans(),
     time_format=st.sampled_from(get_args(TimeFormat)),

@@ -6,6 +6,9 @@ from typing import Any
 import httpx
 
 from frontdesk.access.clients.records import AccessLimits
+from tests.assistants.connecting import connected
+from tests.console.signing_in import signed_in
+from tests.doors.mcp_speech import send
 from tests.security.test_patient_budget import events, second_node
 from tests.support.world import PRACTICE, World, confirmed, patient_id
 
@@ -171,3 +174,29 @@ async def test_an_agent_that_tries_one_person_after_another_has_to_wait_and_an_i
     assert (await match(agent, "0199")).status_code == 200
     sync = await world.client(grant="integration", access_limits=AccessLimits(match_misses=1))
     assert {(await match(sync, "0199", firstName=f"Ada{who}")).status_code for who in range(30)} == {404}
+
+
+async def test_an_area_code_proves_nothing_where_numbers_match_by_their_ending(world: World) -> None:
+    await world.import_file(PRACTICE.replace("slug: SLUG", "slug: harbor, phoneMatch: ending"))
+    unlimited = AccessLimits(match_misses=0)
+    for grant, limits in (("agent", unlimited), ("agent", AccessLimits()), ("integration", AccessLimits())):
+        client = await world.client(grant=grant, access_limits=limits)
+        miss, other_miss = await match(client, "5550"), await match(client, "0199", dob="1985-12-11")
+        assert (miss.status_code, miss.json()["code"]) == (404, "not_found")
+        assert miss.json()["detail"] == other_miss.json()["detail"], "it does not say which field was wrong"
+        for phone in ("0199", "5550100199", "555 010 0"):
+            assert (await match(client, phone)).status_code == 200, phone
+    counted = await world.client()
+    codes = [(await match(counted, phone)).status_code for phone in ("1555", "5550", "5501", "0100")]
+    assert codes == [404, 404, 404, 429]
+
+
+async def test_assistants_match_by_the_ending_whatever_the_practice_says(world: World) -> None:
+    assistant, agent = await connected(world, await signed_in(world, name="Sam")), await world.client()
+    for client, phone, found in (
+        (assistant.http, "5550", False),
+        (assistant.http, "0199", True),
+        (agent, "5550", True),
+    ):
+        called = await send(client, "tools/call", {"name": "match_patient", "arguments": {**ADA, "phone": phone}})
+        assert ("patientKind" in called.text) is found

@@ -118,6 +118,7 @@ async def _examine_database(settings: "Settings") -> list[CheckResult]:
         found += await _queues(database)
         found.append(await _run_async_check("outbox", _outbox(database)))
         found.append(await _run_async_check("sessions", alert_checks.sessions(database)))
+        found.append(await _run_async_check("phone numbers", _phone_numbers(database)))
         found.append(await _run_async_check("proxies", _proxies(settings, database)))
     finally:
         await database.close()
@@ -301,6 +302,18 @@ async def _proxies(settings: "Settings", database: "Database") -> tuple[State, s
             "if it is your proxy, add it to FRONTDESK_TRUSTED_PROXIES"
         )
     return "ok", ", ".join(settings.trusted_proxies) or "none is trusted, and no forwarded header was seen"
+
+
+async def _phone_numbers(database: "Database") -> tuple[State, str]:
+    """How practices match the digits that clients give: the third factor of a patient's identity."""
+    sql = "SELECT slug FROM practice WHERE phone_match = 'anywhere' AND NOT suspended ORDER BY slug"
+    rows = await database.fetch(sql)
+    if not rows:
+        return "ok", "few digits match by the end of a number"
+    return "warning", (
+        f"an area code is enough to match a patient's number at {', '.join(row['slug'] for row in rows)}: "
+        "set phoneMatch: ending in the practice file, unless callers give other digits"
+    )
 
 
 async def _outbox(database: "Database") -> tuple[State, str]:

@@ -25,6 +25,7 @@ practice:
   patientsPerDay: 10000
   writesPerHour: 1000
   upcomingPerPatient: 200
+  phoneMatch: ending
 locations:
   - id: 1
     name: Downtown

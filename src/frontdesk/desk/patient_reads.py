@@ -7,6 +7,7 @@ from datetime import datetime
 from frontdesk.access.clients.authentication import EFFECTIVE_LIMITS
 from frontdesk.access.limits.match_attempts import forget_misses
 from frontdesk.desk.context import ActionContext
+from frontdesk.domain.patients import PhoneMatch
 from frontdesk.engine.patient_guard import ASKED_PERSON
 from frontdesk.store.database import Database
 
@@ -61,6 +62,7 @@ class ClientReads:
     known_patients_only: bool
     writes_per_hour: int
     upcoming_per_patient: int
+    phone_match: PhoneMatch
     hour_used: int
     day_used: int
     hour_alarm_at: datetime | None

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from frontdesk.domain.consent import Demands
 from frontdesk.domain.names import word_parts
+from frontdesk.domain.patients import PhoneMatch
 
 PatientKind = Literal["new", "existing", "any"]
 TimeFormat = Literal["24h", "12h"]
@@ -124,6 +125,7 @@ class Practice:
     known_patients_only: bool = False
     writes_per_hour: int = 200  # of each kind that an agent may make; 0: unlimited
     upcoming_per_patient: int = 20  # that an agent may have booked for one patient; 0: unlimited
+    phone_match: PhoneMatch = "anywhere"  # of clients that ask for a patient
     consent: Demands = field(default_factory=dict)
     assistants: bool = True  # whether staff may connect any
     time_format: TimeFormat = "24h"  # of the console, as is the next

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 from frontdesk.domain.names import digits, words
 
-MIN_STORED_MATCH = 7  # a shorter stored number never matches as a part of the given one
+MIN_WHOLE_NUMBER = 7  # a shorter stored number never matches as a part of the given one
+PhoneMatch = Literal["anywhere", "ending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,13 @@ def _key(first_name: str, last_name: str, *, marks: bool) -> str:
     return f"{''.join(words(first_name, marks=marks))}|{''.join(words(last_name, marks=marks))}"
 
 
-def same_phone(given: str, stored: str) -> bool:
+def same_phone(given: str, stored: str, rule: PhoneMatch = "anywhere") -> bool:
     """Whether one number contains the other, so that a country code does not matter. Without digits nothing matches.
+    By their ending, fewer than seven digits must be the last ones: an area code is no proof of identity.
 
     `match_patients` does the same in SQL; a test compares the two.
     """
     asked, kept = digits(given), digits(stored)
-    return asked != "" and (asked in kept or (len(kept) >= MIN_STORED_MATCH and kept in asked))
+    if rule == "ending" and len(asked) < MIN_WHOLE_NUMBER:
+        return asked != "" and kept.endswith(asked)
+    return asked != "" and (asked in kept or (len(kept) >= MIN_WHOLE_NUMBER and kept in asked))

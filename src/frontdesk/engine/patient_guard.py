@@ -8,7 +8,7 @@ from datetime import date, datetime
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.match_attempts import MatchAttempts
 from frontdesk.domain.appointments import Appointment
-from frontdesk.domain.patients import Contact, Patient
+from frontdesk.domain.patients import Contact, Patient, PhoneMatch
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import Database
 from frontdesk.systems.port import (
@@ -32,8 +32,8 @@ class PatientGuard:
     def guard(self, system: SchedulingSystem, caller: Caller, now: datetime, subjects: list[str]) -> SchedulingSystem:
         """The system as the caller may use it."""
         limits = caller.limits
-        if limits.match_misses:
-            system = replace(system, matching=CountedMatches(system.matching, self.attempts, caller, now, subjects))
+        if limits.match_misses or limits.phone_match != "anywhere":
+            system = replace(system, matching=GuardedMatches(system.matching, self.attempts, caller, now, subjects))
         if limits.known_patients_only:
             known = KnownPatients(system, self.database, caller)
             # Without an own calendar, every booking is checked before it is proposed.
@@ -42,9 +42,9 @@ class PatientGuard:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedMatches:
-    """Counts what a client learns from matches: of match_patient, and of creating and updating patients, which tell
-    whether a patient is on file."""
+class GuardedMatches:
+    """Matches phone numbers as the practice demands, and counts what a client learns from matches: of match_patient,
+    and of creating and updating patients, which tell whether a patient is on file."""
 
     matching: PatientMatching
     attempts: MatchAttempts
@@ -52,8 +52,15 @@ class CountedMatches:
     now: datetime
     subjects: list[str]
 
-    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
-        found = await self.matching.match_patients(first_name, last_name, phone, dob)
+    async def match_patients(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Patient]:
+        limits = self.caller.limits
+        if limits.phone_match == "ending":
+            phone_match = limits.phone_match
+        found = await self.matching.match_patients(first_name, last_name, phone, dob, phone_match)
+        if not limits.match_misses:
+            return found
         person = self.attempts.person(self.caller.practice_id, first_name, last_name, dob)
         self.subjects.append(ASKED_PERSON + person.hex())
         await self.attempts.count(self.caller, person, phone, self.now, is_hit=bool(found))

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from frontdesk.domain.consent import Consent, Demand
 from frontdesk.domain.directory import DateFormat, Day, PatientKind, TimeFormat
+from frontdesk.domain.patients import PhoneMatch
 from frontdesk.feature import features
 from frontdesk.practice_file import fields
 from frontdesk.practice_file.fields import broken, key, rule
@@ -127,6 +128,12 @@ class PracticePart(Part):
     )
     upcoming_per_patient: fields.Upcoming = key(
         "Upcoming appointments that an agent may have booked for one patient; 0: unlimited.", 5, 20
+    )
+    phone_match: PhoneMatch = key(
+        "Where the digits that a client gives must stand in a patient's phone number: fewer than seven must end it "
+        "(ending), or they may stand anywhere, where an area code is enough.",
+        "ending",
+        "anywhere",
     )
     consent: ConsentPart | None = key("The least consent that each write needs.", {"cancelAppointment": "card"}, None)
     assistants: bool = key("Whether staff may connect assistants of their own.", False, True)

@@ -20,7 +20,7 @@ ON CONFLICT (practice_id) DO UPDATE SET last_number = patient_counter.last_numbe
 _MATCH = """
 SELECT given.place, found.patient_id, found.first_name, found.last_name
 FROM unnest($2::text[], $3::date[], $4::text[]) WITH ORDINALITY AS given (name_key, dob, phone_digits, place)
-CROSS JOIN LATERAL match_patients($1, given.name_key, given.dob, given.phone_digits) AS found
+CROSS JOIN LATERAL match_patients($1, given.name_key, given.dob, given.phone_digits, false) AS found
 """
 _NUMBERS = "SELECT number, patient_id FROM patient WHERE practice_id = $1 AND number = ANY ($2::integer[])"
 _MATCH_BATCH = 1000

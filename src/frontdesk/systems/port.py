@@ -12,7 +12,7 @@ from frontdesk.domain.consent import Consent
 from frontdesk.domain.directory import Directory, Procedure, VisitType
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.holds import Hold
-from frontdesk.domain.patients import Contact, Patient
+from frontdesk.domain.patients import Contact, Patient, PhoneMatch
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.systems.changes import Change
 from frontdesk.texts import N_
@@ -289,7 +289,9 @@ class OwnCalendar(Protocol):
 
 
 class PatientMatching(Protocol):
-    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]: ...
+    async def match_patients(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Patient]: ...
 
 
 class PatientSearching(Protocol):

@@ -30,6 +30,7 @@ _CACHED = 10_000
 EFFECTIVE_LIMITS = f"""
        coalesce(c.match_misses, p.match_misses) AS match_misses,
        coalesce(c.known_patients_only, p.known_patients_only) AS known_patients_only,
+       CASE WHEN c.staff_id IS NULL THEN p.phone_match ELSE 'ending' END AS phone_match,
        {
     ", ".join(
         f"coalesce(c.{name}, CASE WHEN c.grant_kind = 'agent' THEN p.{name} ELSE 0 END) AS {name}"

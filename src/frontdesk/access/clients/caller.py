@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from frontdesk.domain.consent import Consent, Demands
+from frontdesk.domain.patients import PhoneMatch
 
 Grant = Literal["agent", "integration"]
 
@@ -18,6 +19,7 @@ class CallerLimits:
     known_patients_only: bool = False
     writes_per_hour: int = 0  # of each kind
     upcoming_per_patient: int = 0  # appointments that it booked for one patient
+    phone_match: PhoneMatch = "anywhere"  # where the digits that it gives must stand in a patient's number
 
 
 @dataclass(frozen=True, slots=True)

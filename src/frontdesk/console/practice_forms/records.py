@@ -20,6 +20,10 @@ _DEMANDS = (
 _DEMANDS_WITH_LINK = (*_DEMANDS[:-1], ("link", N_("The patient's own link")), _DEMANDS[-1])
 _TIMES = (("24h", "14:30"), ("12h", "2:30 PM"))
 _DATES = (("dayFirst", N_("23 Nov 2026")), ("monthFirst", N_("Nov 23, 2026")), ("yearFirst", "2026-11-23"))
+PHONE_MATCHES = (
+    ("ending", N_("fewer than seven digits by the end of the number")),
+    ("anywhere", N_("any four digits anywhere in the number")),
+)
 
 RULES = (
     Field("name", N_("Name of the practice"), required=True, hint=N_("The name that callers hear.")),
@@ -65,6 +69,14 @@ AGENT_RULES = (
         "number",
         N_("After this many, matching this person is locked for an hour or more. 0 is unlimited."),
         required=True,
+    ),
+    Field(
+        "phoneMatch",
+        N_("Phone numbers match"),
+        "choice",
+        N_("Anywhere, an area code is enough to identify a patient whose name and date of birth are known."),
+        required=True,
+        choices=PHONE_MATCHES,
     ),
     Field("knownPatientsOnly", N_("Agents see only patients that they matched, created or booked"), "yes_no"),
     Field(

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from frontdesk.console.language import format_number, ngettext, weekdays
 from frontdesk.console.language import gettext as _
 from frontdesk.console.practice_forms.features import set_features
+from frontdesk.console.practice_forms.records import PHONE_MATCHES
 from frontdesk.console.times import TimeFormats
 from frontdesk.domain.directory import DAYS, Directory, Location, OpeningHours, Practice, Procedure, Provider, VisitType
 from frontdesk.texts import N_
@@ -139,6 +140,7 @@ def _practice(practice: Practice) -> Facts:
         _("Patients an hour"): _limit(practice.patients_per_hour),
         _("Patients a day"): _limit(practice.patients_per_day),
         _("Failed matches of a person"): _limit(practice.match_misses),
+        _("Phone numbers match"): _(dict(PHONE_MATCHES)[practice.phone_match]),
         _("Agents see"): _("only patients that they know") if practice.known_patients_only else _("all patients"),
         _("Writes of a kind an hour"): _limit(practice.writes_per_hour),
         _("Upcoming appointments of a patient"): _limit(practice.upcoming_per_patient),

@@ -13,9 +13,12 @@ BEGIN
 END $$;
 
 -- Patients with this key of their names, this date of birth and a phone number whose digits contain the given ones or, with
--- seven or more digits, are contained in them: the same rule as frontdesk.domain.patients.same_phone. The key has no marks, so
+-- seven or more digits, are contained in them; with p_ending, fewer than seven digits must end it. The same rule as
+-- frontdesk.domain.patients.same_phone. The key has no marks, so
 -- callers compare the names (frontdesk.domain.patients.spelling_key).
-CREATE OR REPLACE FUNCTION match_patients(p_practice bigint, p_name_key text, p_dob date, p_digits text)
+CREATE OR REPLACE FUNCTION match_patients(
+    p_practice bigint, p_name_key text, p_dob date, p_digits text, p_ending boolean
+)
 RETURNS SETOF patient
 LANGUAGE plpgsql ROWS 1 AS $$
 BEGIN
@@ -25,6 +28,7 @@ BEGIN
     WHERE p.practice_id = p_practice AND p.dob = p_dob AND p.name_key = p_name_key AND p_digits <> ''
       AND (strpos(p.phone_digits, p_digits) > 0
            OR (length(p.phone_digits) >= 7 AND strpos(p_digits, p.phone_digits) > 0))
+      AND (NOT p_ending OR length(p_digits) >= 7 OR right(p.phone_digits, length(p_digits)) = p_digits)
     ORDER BY p.number;
 END $$;
 
@@ -94,7 +98,7 @@ END $$;
 CREATE OR REPLACE FUNCTION patient_is_on_file(p_practice bigint, c jsonb) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits') m
+    PERFORM FROM match_patients(p_practice, c ->> 'nameKey', (c ->> 'dob')::date, c ->> 'phoneDigits', false) m
     WHERE m.patient_id <> c ->> 'patientId' AND NOT c -> 'namesakes' @> jsonb_build_array(
         jsonb_build_object('firstName', m.first_name, 'lastName', m.last_name));
     RETURN FOUND;

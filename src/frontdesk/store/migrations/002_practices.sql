@@ -20,6 +20,7 @@ CREATE TABLE practice (
     known_patients_only    boolean NOT NULL DEFAULT false,
     writes_per_hour        integer NOT NULL DEFAULT 200 CHECK (writes_per_hour >= 0),
     upcoming_per_patient   integer NOT NULL DEFAULT 20 CHECK (upcoming_per_patient >= 0),
+    phone_match            text NOT NULL DEFAULT 'anywhere',  -- where digits that clients give must stand in a patient's number
     assistants             boolean NOT NULL DEFAULT true,  -- staff may connect them, and those that are connected may call
     time_format            text NOT NULL DEFAULT '24h',  -- how the console writes times and dates
     date_format            text NOT NULL DEFAULT 'dayFirst',

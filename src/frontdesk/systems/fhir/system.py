@@ -15,7 +15,7 @@ from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.directory import Directory
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import instant_at, minute_of
-from frontdesk.domain.patients import Contact, Patient
+from frontdesk.domain.patients import Contact, Patient, PhoneMatch
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
 from frontdesk.systems.changes import (
@@ -154,8 +154,11 @@ class FhirSystem:
         state = SlotState(available, self._practice.directory, visit_type, procedure, self._version)
         return BookingCheck(state, seen, busy)
 
-    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
-        return await self._reader.patients(await self._reader.matching(first_name, last_name, phone, dob))
+    async def match_patients(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Patient]:
+        found = await self._reader.matching(first_name, last_name, phone, dob, phone_match)
+        return await self._reader.patients(found)
 
     async def get_patient(self, patient: str | int) -> Patient | None:
         found = await self._reader.patient(patient)

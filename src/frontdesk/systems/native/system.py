@@ -13,7 +13,7 @@ from frontdesk.domain.directory import Directory
 from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import instant_at
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Contact, Patient, name_key, spelling_key
+from frontdesk.domain.patients import Contact, Patient, PhoneMatch, name_key, spelling_key
 from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.store.calendar_versions import PracticeVersions
 from frontdesk.store.database import DatabaseUnavailable, OutcomeUnknown
@@ -163,19 +163,24 @@ class NativeSystem:
         stored = await self._unless_unavailable(self._stored(self._known_version))
         return self._slots.compute_state(slot, stored, now, _NOT_BUSY)
 
-    async def match_patients(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
+    async def match_patients(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Patient]:
         wanted = spelling_key(first_name, last_name)
-        found = await self._with_name_key(first_name, last_name, phone, dob)
+        found = await self._with_name_key(first_name, last_name, phone, dob, phone_match)
         return [each for each in found if spelling_key(each.first_name, each.last_name) == wanted]
 
-    async def _with_name_key(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Patient]:
+    async def _with_name_key(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Patient]:
         """Those who match, and those who would but for the marks of their names."""
         found = await self._fetch(
-            "SELECT * FROM match_patients($1, $2, $3, $4)",
+            "SELECT * FROM match_patients($1, $2, $3, $4, $5)",
             self._practice_id,
             name_key(first_name, last_name),
             dob,
             digits(phone),
+            phone_match == "ending",
         )
         return [rows.patient(row) for row in found]
 

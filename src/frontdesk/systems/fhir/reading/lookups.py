@@ -10,7 +10,7 @@ from typing import Any
 from frontdesk.domain.appointments import Appointment
 from frontdesk.domain.local_time import local_date, minute_of
 from frontdesk.domain.names import digits
-from frontdesk.domain.patients import Contact, Patient
+from frontdesk.domain.patients import Contact, Patient, PhoneMatch
 from frontdesk.systems.fhir.capabilities import ServerCapabilities
 from frontdesk.systems.fhir.records import KnownRecord
 from frontdesk.systems.fhir.resources.appointments import (
@@ -54,13 +54,15 @@ class Reader:
         self._practice = practice
         self._deadline = deadline
 
-    async def matching(self, first_name: str, last_name: str, phone: str, dob: date) -> list[Resource]:
+    async def matching(
+        self, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+    ) -> list[Resource]:
         """Searches and applies our own match rule, because servers compare names differently."""
         if not digits(phone):  # it matches nobody, and another frontdesk would refuse the search
             return []
         asked = search_of(self._upstream.server, first_name, last_name, phone, dob)
         found = await self._client.search(self._deadline, "Patient", asked)
-        return [each for each in found if is_same(each, first_name, last_name, phone, dob)]
+        return [each for each in found if is_same(each, first_name, last_name, phone, dob, phone_match)]
 
     async def patients(self, resources: Sequence[Resource]) -> list[Patient]:
         references = [reference_of(resource) for resource in resources]

@@ -3,7 +3,7 @@
 from datetime import date
 
 from frontdesk.domain.names import words
-from frontdesk.domain.patients import Patient, same_phone, spelling_key
+from frontdesk.domain.patients import Patient, PhoneMatch, same_phone, spelling_key
 from frontdesk.domain.text import cleaned
 from frontdesk.systems.changes import PatientDetails
 from frontdesk.systems.fhir.resources.elements import INTENTS, Resource, listed, with_identifier, without_empty
@@ -43,13 +43,15 @@ def is_closed(resource: Resource) -> bool:
     return resource.get("active") is False or replaced
 
 
-def is_same(resource: Resource, first_name: str, last_name: str, phone: str, dob: date) -> bool:
+def is_same(
+    resource: Resource, first_name: str, last_name: str, phone: str, dob: date, phone_match: PhoneMatch = "anywhere"
+) -> bool:
     """Our match rule, on all names and phone numbers of the record. Inactive and merged records do not match."""
     if is_closed(resource) or _birth_date(resource) != dob:
         return False
     wanted = spelling_key(first_name, last_name)
     return any(spelling_key(*name) == wanted for name in _names(resource)) and any(
-        same_phone(phone, stored) for stored in _contacts(resource, "phone")
+        same_phone(phone, stored, phone_match) for stored in _contacts(resource, "phone")
     )
 
 
