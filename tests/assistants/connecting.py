@@ -101,9 +101,9 @@ def request_in(page: str) -> str:
     return found.group(1).replace("&amp;", "&")
 
 
-async def decide(browser: httpx.AsyncClient, page: str, decision: str, *groups: str) -> httpx.Response:
+async def decide(browser: httpx.AsyncClient, page: str, decision: str, *groups: str, pin: str = "") -> httpx.Response:
     """Presses a button of the consent page with these boxes ticked."""
-    fields = [("csrf", csrf_in(page)), ("request", request_in(page)), ("decision", decision)]
+    fields = [("csrf", csrf_in(page)), ("request", request_in(page)), ("decision", decision), ("pin", pin)]
     body = urlencode([*fields, *(("groups", group) for group in groups)])
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     return await browser.post("/console/connect", content=body, headers=kind)

@@ -1,6 +1,7 @@
 """What an attacker tries with codes, tokens, redirects and the consent page, and what stays refused."""
 
 import re
+from urllib.parse import urlencode
 
 import httpx
 import jwt
@@ -9,14 +10,17 @@ import pytest
 from frontdesk.access.assistants.redirects import is_allowed, is_registered
 from frontdesk.access.limits import failed_attempts
 from tests.assistants.connecting import (
+    EVERYTHING,
     REDIRECT,
     agreed,
     answer_of,
     connected,
     consent_page,
     decide,
+    given,
     registered,
 )
+from tests.console.admin_pages import text_of
 from tests.console.desk import records
 from tests.console.signing_in import TEST_STAFF, browser_at, signed_in
 from tests.doors.mcp_speech import call, problem, send
@@ -118,13 +122,20 @@ async def test_nobody_is_sent_to_an_application_before_signing_in(world: World) 
         ({"prompt": "none"}, "consent_required"),
     ],
 )
-async def test_a_request_that_weakens_the_flow_is_refused_with_state_and_issuer(
+async def test_a_request_that_weakens_the_flow_is_refused_on_a_page_of_ours(
     world: World, admin: httpx.AsyncClient, changes: dict[str, str | None], error: str
 ) -> None:
+    """Else anybody could register an address, and send staff there by a link to us."""
     assistant = await registered(world)
-    answer = answer_of(await consent_page(admin, assistant, **changes))
-    assert (answer["error"], answer["state"], answer["iss"]) == (error, "xyz", "http://test")
-    assert "code" not in answer
+    refused = await consent_page(admin, assistant, **changes)
+    assert (refused.status_code, "location" in refused.headers) == (400, False)
+    assert f"so nothing was connected: {error}, " in text_of(refused)
+    page = await consent_page(admin, assistant)
+    asked = urlencode(given(assistant.request(**changes))).replace("&", "&amp;")
+    forged = re.sub(r'name="request" value="[^"]*"', f'name="request" value="{asked}"', page.text)
+    for decision in ("connect", "cancel"):
+        refused = await decide(admin, forged, decision, *EVERYTHING)
+        assert (refused.status_code, "location" in refused.headers) == (400, False)
 
 
 async def test_a_code_needs_the_verifier_the_client_and_the_redirect_that_it_was_made_for(
@@ -255,8 +266,43 @@ async def test_ticks_beyond_the_role_or_the_request_grant_nothing(world: World) 
     assistant = await registered(world)
     code = await agreed(staff, assistant, "appointments", "patients", "records", scope="slots:read patients:write")
     assert (await assistant.redeem(code)).json()["scope"] == "slots:read"
-    only = answer_of(await consent_page(staff, assistant, scope="patients:write"))
-    assert only["error"] == "access_denied"
+    only = await consent_page(staff, assistant, scope="patients:write")
+    assert (only.status_code, "location" in only.headers) == (403, False)
+    assert "Your role includes nothing that the application asks for." in text_of(only)
+
+
+async def test_access_to_patients_needs_proof_that_its_giver_is_present(world: World) -> None:
+    """Somebody at a desk that was left open, or a page that steals a click, has neither."""
+    staff, assistant = await signed_in(world, name="Sam"), await registered(world)
+    world.clock.advance(minutes=4)
+    await agreed(staff, assistant, *EVERYTHING)
+    world.clock.advance(minutes=2)
+    page = await consent_page(staff, assistant)
+    refused = await decide(staff, page.text, "connect", "patients")
+    assert (refused.status_code, "location" in refused.headers) == (422, False)
+    assert "needs a fresh sign-in" in text_of(refused)
+    assert "code" in answer_of(await decide(staff, page.text, "connect", "appointments")), "nothing about patients"
+    back = (await decide(staff, page.text, "sign-in")).headers["location"]
+    assert back.startswith("/console/sign-in?next=%2Fconsole%2Fconnect%3F")
+    assert (await staff.get("/console/account")).status_code == 303, "the session has ended"
+
+
+async def test_a_pin_is_such_a_proof_and_wrong_ones_end_the_session(world: World) -> None:
+    staff, assistant = await signed_in(world, name="Kim"), await registered(world)
+    pin = {"pin": "2580", "again": "2580", "minutes": "15"}
+    assert (await staff.post("/console/pin", data=pin)).status_code == 303
+    world.clock.advance(minutes=6)
+    page = await consent_page(staff, assistant)
+    assert 'name="pin"' in page.text
+    for wrong in ("", "0000"):
+        refused = await decide(staff, page.text, "connect", "patients", pin=wrong)
+        assert (refused.status_code, "The PIN is wrong." in text_of(refused)) == (422, True)
+    assert "code" in answer_of(await decide(staff, page.text, "connect", "patients", pin="2580"))
+    for _ in range(3):
+        await decide(staff, page.text, "connect", "patients", pin="0000")
+    assert (await staff.get("/console/account")).status_code == 303, "the session has ended"
+    outcomes = [each["outcome"] for each in await records(world, operation="console.connect_assistant")]
+    assert outcomes[-6:] == ["unauthorized", "unauthorized", "executed", *["unauthorized"] * 3]
 
 
 async def test_a_person_of_another_practice_connects_only_their_own(world: World, admin: httpx.AsyncClient) -> None:

@@ -85,7 +85,6 @@ def _book_as_an_agent(page: Page) -> None:
 
 def _connect_an_assistant(page: Page) -> None:
     page.route("https://claude.ai/**", lambda route: route.fulfill(body="connected"))  # where the answer goes
-    page.get_by_role("checkbox", name="Read patients' data").check()
     page.get_by_role("button", name="Connect", exact=True).click()
     page.wait_for_url("https://claude.ai/**")
     page.goto("/console/assistants")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browsing import Office, Window, choose, command, keep_toasts, press, write
+from tests.browser.browsing import Office, Window, choose, command, keep_toasts, press, sign_in, write
 from tests.browser.test_admin import row
 from tests.browser.test_arrivals import expect_today
 
@@ -147,12 +147,15 @@ def test_days_are_closed_and_opened_again(window: Open, forms_admin: str) -> Non
 
 
 def test_an_assistant_is_connected_and_disconnected(place: Office, window: Open) -> None:
-    opened = window("admin")
+    opened = window(None)
+    sign_in(opened.page, place.new_link("admin", "Lia Ramos"))  # just now, as access to patients' data needs
     with receiver() as (server, _):
         opened.errors.expected.append(server)
         page = opened.go(place.agent.consent(f"{server}/callback"))
+        connect = page.get_by_role("button", name="Connect", exact=True)
+        expect(connect).to_be_enabled()
         press(page, page.get_by_role("checkbox", name="Read patients' data"), "Space")
-        press(page, page.get_by_role("button", name="Connect", exact=True))
+        press(page, connect)
         page.wait_for_url(re.compile(f"^{server}/callback.*[?&]code="))
     page = opened.go("/assistants")
     connected = row(page, "127.0.0.1")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import expect
@@ -43,6 +44,29 @@ def test_staff_are_offered_nothing_that_is_the_admins(window: Open) -> None:
         expect(menu.get_by_role("link", name=name)).to_have_count(0)
     opened.go("/clients")
     expect(page.get_by_text("This page requires the role admin.")).to_be_visible()
+
+
+def test_nobody_connects_an_assistant_on_a_page_that_has_just_come_up(place: Office, window: Open) -> None:
+    """A window that opens under a double click gets its second press, which must not agree to anything."""
+    page = window("staff").page
+    page.add_init_script("window.isInFront = true; document.hasFocus = () => window.isInFront;")
+    page.clock.install(time=datetime(2026, 11, 16, tzinfo=UTC))
+    page.clock.pause_at(datetime(2026, 11, 16, 12, tzinfo=UTC))
+    page.goto(f"{place.desk.url}/console{place.agent.consent()}")
+    connect = page.get_by_role("button", name="Connect", exact=True)
+    page.clock.run_for(900)
+    expect(connect).to_be_disabled()
+    page.clock.run_for(200)
+    expect(connect).to_be_enabled()
+    page.evaluate("window.isInFront = false; dispatchEvent(new Event('blur'))")
+    expect(connect).to_be_disabled()
+    page.clock.run_for(5000)
+    expect(connect).to_be_disabled()
+    page.evaluate("window.isInFront = true; dispatchEvent(new Event('focus'))")
+    page.clock.run_for(900)
+    expect(connect).to_be_disabled()
+    page.clock.run_for(200)
+    expect(connect).to_be_enabled()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

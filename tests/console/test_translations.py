@@ -34,7 +34,6 @@ SENT_TO_APPLICATIONS = {  # by OAuth and to readers of calendars, in English
     "There is no calendar at this address.",
     "This calendar was read too often in this minute.",
     "The staff member did not agree.",
-    "The role of this staff member includes nothing that was asked for.",
 }
 SAID_TO_STAFF = ("access/staff", "audit", "desk", "domain", "systems")
 IN_ENGLISH = {"add_counter", "add_gauge", "ListedOperation"}  # what these say is for operators and integrators

@@ -100,6 +100,18 @@ class DeskLock:
         delete = "DELETE FROM staff_pin WHERE staff_id = $1"
         await self._with_pin(session, current, request_id, "console.remove_pin", delete)
 
+    async def check_pin(self, session: StaffSession, pin: str, operation: str, request_id: str) -> None:
+        """Checks that the staff member asks for the operation: StaffError for a wrong PIN, which is counted."""
+        async with transaction_or_problem(self._database, _OUTAGE) as connection:
+            row = await session_for_update(connection, session)
+            is_right = row["sealed"] is not None and await self._is_right(connection, row, pin)
+            if not is_right:
+                await self._sessions.record(
+                    connection, session.practice_id, session.staff_id, operation, request_id, "unauthorized"
+                )
+        if not is_right:
+            raise StaffError("The PIN is wrong. After five wrong PINs the session ends.")
+
     async def lock(self, session: StaffSession, request_id: str) -> None:
         if session.lock_after_minutes is None:
             raise Problem("conflict", "Set a PIN first.")

@@ -1,11 +1,14 @@
 """The authorization endpoint, and the page on which staff agree that an assistant acts for them.
 
-The browser is redirected to an application only after sign-in: the endpoint is no open redirector (RFC 9700).
+The browser is redirected to an application only once somebody has decided: the endpoint is no open redirector (RFC
+9700), and an application that registered itself gets nobody to its address with a request that is refused.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qs, urlencode
+from datetime import timedelta
+from typing import Literal
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -24,17 +27,24 @@ from frontdesk.access.assistants.requests import (
     state_of,
 )
 from frontdesk.access.clients.scopes import ROLE_SCOPES
+from frontdesk.access.staff.members import StaffError
+from frontdesk.console.cookies import SESSION, delete_cookie
+from frontdesk.console.domain_texts import translated
 from frontdesk.console.guard import PREFIX, Console, ConsoleRequest, Page, RequestProgress, with_error_pages
 from frontdesk.console.language import gettext as _
 from frontdesk.console.rendering import POLICY
 from frontdesk.desk.desk import outages_as_problems
 from frontdesk.domain.errors import Problem
-from frontdesk.texts import N_
+from frontdesk.texts import N_, Text
 
 CONNECT = "/connect"
 _MAX_PARAMETERS = 50
+_FRESH_SIGN_IN = timedelta(minutes=5)  # long enough to read the page
 _UNKNOWN = N_("The application that sent you here is not known. Add the connection there again.")
 _ELSEWHERE = N_("The application asks for the response at an address that it has not registered.")
+_NOT_VALID = N_("The request of the application is not valid, so nothing was connected: %(error)s, %(reason)s")
+_NOTHING_OFFERED = N_("Your role includes nothing that the application asks for.")
+_SIGN_IN_AGAIN = N_("You signed in more than five minutes ago. Access to patients' data needs a fresh sign-in.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class ScopeGroup:
     scopes: tuple[str, ...]
     is_ticked: bool = False
     is_fixed: bool = False
+    has_patients: bool = False
 
 
 GROUPS = (
@@ -73,12 +84,14 @@ GROUPS = (
             "found. Needed to book for a patient."
         ),
         ("patients:read", "appointments:read"),
+        has_patients=True,
     ),
     ScopeGroup(
         "records",
         N_("Add patients and change their records"),
         N_("Names, dates of birth, phone numbers and e-mail addresses."),
         ("patients:write",),
+        has_patients=True,
     ),
 )
 
@@ -97,47 +110,86 @@ def authorization_routes(console: Console) -> list[Route]:
 async def _ask(request: ConsoleRequest) -> Response:
     query = request.http.scope["query_string"].decode("latin-1")
     parameters = _parsed(query)
-    application, redirect_uri = await _application_and_address(request.console, parameters)
-    try:
-        asked = await _read(request, parameters, application, redirect_uri)
-    except RequestRefused as refusal:
-        return _answer(request, redirect_uri, parameters, error=refusal.error, error_description=str(refusal))
-    groups = _offered(request, asked)
+    return _page(request, parameters, await _read(request, parameters))
+
+
+def _page(
+    request: ConsoleRequest, parameters: Parameters, asked: AuthorizationRequest, error: str | Text | None = None
+) -> Response:
     response = request.render(
         "connect.html",
-        title=_("Connect %(application)s", application=application.name),
-        application=application,
-        host=host_of(redirect_uri),
-        is_local=is_local(redirect_uri),
-        groups=groups,
+        title=_("Connect %(application)s", application=asked.application.name),
+        status=422 if error else 200,
+        error=None if error is None else translated(error),
+        application=asked.application,
+        host=host_of(asked.redirect_uri),
+        is_local=is_local(asked.redirect_uri),
+        groups=_offered(request, asked),
         asked=_canonical(parameters),
+        proof=_needed_proof(request),
+        sign_in_again=_(_SIGN_IN_AGAIN),
     )
-    return _may_leave_for(response, redirect_uri)
+    return _may_leave_for(response, asked.redirect_uri)
 
 
 async def _decide(request: ConsoleRequest) -> Response:
     parameters = _parsed(request.form.get("request"))
+    asked = await _read(request, parameters)
+    decision, ticked = request.form.get("decision"), request.form.all("groups")
+    if decision == "sign-in":
+        return await _sign_in_again(request, parameters)
+    if decision != "connect":
+        denied = {"error": "access_denied", "error_description": "The staff member did not agree."}
+        return _answer(request, asked.redirect_uri, parameters, **denied)
+    given = [group for group in GROUPS if group.is_fixed or group.name in ticked]
+    if any(group.has_patients for group in given):
+        error = await _missing_proof(request)
+        if error is not None:
+            return _page(request, parameters, asked, error)
+    scopes = [scope for group in given for scope in group.scopes]
+    code = await request.desk.assistants.connect(request.context, asked, scopes)
+    return _answer(request, asked.redirect_uri, parameters, code=code)
+
+
+def _needed_proof(request: ConsoleRequest) -> Literal["pin", "sign-in"] | None:
+    """How staff show that it is them who give access to patients' data; None if they have just signed in."""
+    if request.context.now - request.session.created_at <= _FRESH_SIGN_IN:
+        return None
+    return "sign-in" if request.session.lock_after_minutes is None else "pin"
+
+
+async def _missing_proof(request: ConsoleRequest) -> str | Text | None:
+    proof = _needed_proof(request)
+    if proof != "pin":
+        return _SIGN_IN_AGAIN if proof else None
+    pin, request_id = request.form.get("pin"), request.context.request_id
+    try:
+        await request.console.desk_lock.check_pin(request.session, pin, "console.connect_assistant", request_id)
+    except StaffError as error:
+        return error.text
+    return None
+
+
+async def _sign_in_again(request: ConsoleRequest, parameters: Parameters) -> Response:
+    """Ends the session. The way of the next one leads back here."""
+    await request.console.staff_sessions.sign_out(request.session, request.context.request_id)
+    back = quote(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", safe="")
+    response = RedirectResponse(f"{PREFIX}/sign-in?next={back}", 303)
+    delete_cookie(response, SESSION, request.console.settings)
+    return _unsevered(response)
+
+
+async def _read(request: ConsoleRequest, parameters: Parameters) -> AuthorizationRequest:
+    """What is asked for. A Problem says why nobody can agree to it: a page, never an answer to the application."""
     application, redirect_uri = await _application_and_address(request.console, parameters)
     try:
-        asked = await _read(request, parameters, application, redirect_uri)
-        if request.form.get("decision") != "connect":
-            raise RequestRefused("access_denied", "The staff member did not agree.")
+        asked = read_request(parameters, application, redirect_uri, request.console.settings.public_url)
     except RequestRefused as refusal:
-        return _answer(request, redirect_uri, parameters, error=refusal.error, error_description=str(refusal))
-    ticked = request.form.all("groups")
-    scopes = [scope for group in GROUPS if group.is_fixed or group.name in ticked for scope in group.scopes]
-    code = await request.desk.assistants.connect(request.context, asked, scopes)
-    return _answer(request, redirect_uri, parameters, code=code)
-
-
-async def _read(
-    request: ConsoleRequest, parameters: Parameters, application: Application, redirect_uri: str
-) -> AuthorizationRequest:
-    asked = read_request(parameters, application, redirect_uri, request.console.settings.public_url)
+        raise Problem("validation", Text(_NOT_VALID, error=refusal.error, reason=str(refusal)), status=400) from refusal
     if not await request.desk.assistants.are_allowed(request.context):
-        raise RequestRefused("access_denied", NOT_ALLOWED)
+        raise Problem("forbidden_scope", NOT_ALLOWED)
     if not _offered(request, asked):
-        raise RequestRefused("access_denied", "The role of this staff member includes nothing that was asked for.")
+        raise Problem("forbidden_scope", _NOTHING_OFFERED)
     return asked
 
 
