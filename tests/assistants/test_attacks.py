@@ -7,6 +7,7 @@ import httpx
 import jwt
 import pytest
 
+from frontdesk.access.assistants import applications
 from frontdesk.access.assistants.redirects import is_allowed, is_registered
 from frontdesk.access.limits import failed_attempts
 from tests.assistants.connecting import (
@@ -415,6 +416,8 @@ async def test_registrations_are_checked_limited_and_expire(world: World) -> Non
     for description, error in (
         ({"redirect_uris": []}, "invalid_redirect_uri"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": [f"https://{name}.example/" for name in "abcd"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["https://a.example/" + "x" * 495]}, "invalid_redirect_uri"),
         ({}, "invalid_redirect_uri"),
         ({"redirect_uris": [REDIRECT], "grant_types": ["implicit"]}, "invalid_client_metadata"),
         ({"redirect_uris": [REDIRECT], "client_name": "x" * 101}, "invalid_client_metadata"),
@@ -431,6 +434,23 @@ async def test_registrations_are_checked_limited_and_expire(world: World) -> Non
     assert not made.json()["client_id"].startswith("https://")
     assert answers[-1].status_code == 429
     assert "retry-after" in answers[-1].headers
+
+
+async def test_an_application_of_two_sites_and_this_machine_registers(world: World) -> None:
+    redirects = ("https://a.example/", "https://b.example/", "http://127.0.0.1/", "http://localhost/", "http://[::1]/")
+    assert (await registered(world, *redirects)).client_id.startswith("app_")
+
+
+async def test_registrations_of_a_day_are_limited_in_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.clock.advance(days=1, seconds=1)
+    monkeypatch.setattr(applications, "_MAX_REGISTRATIONS", 2)
+    for _ in range(2):
+        await registered(world)
+    http = browser_at(world, "203.0.113.78")
+    refused = await http.post("/oauth/register", json={"redirect_uris": [REDIRECT]})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
+    world.clock.advance(days=1, seconds=1)
+    await registered(world)
 
 
 async def test_an_outage_of_the_database_is_told_as_one(world: World, admin: httpx.AsyncClient) -> None:

@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 
+from frontdesk.console.pages.reports import _cell
 from tests.console.desk import Document, stored, words
 from tests.console.signing_in import signed_in
 from tests.console.test_usage import table_of
@@ -112,7 +113,7 @@ async def test_no_report_names_a_patient_or_counts_another_practice(world: World
     assert not re.search("Lovelace|Turing|pat_|apt_", text)
     stranger = await signed_in(world, role="admin", practice="other")
     answer = await stranger.get("/console/reports/csv", params={**WEEK, "table": "outcomes"})
-    assert all(line.endswith("0,0,0,0") for line in answer.text.splitlines()[1:])
+    assert all(line.endswith('"0","0","0","0"') for line in answer.text.splitlines()[1:])
 
 
 async def test_a_name_that_a_spreadsheet_would_compute_is_downloaded_as_text(
@@ -122,6 +123,7 @@ async def test_a_name_that_a_spreadsheet_would_compute_is_downloaded_as_text(
     await world.import_file(PRACTICE.replace("SLUG", "harbor").replace("Dr. Amara Okafor", f"'{formula}'"))
     rows = await downloaded(admin, "providers")
     assert f"'{formula}" in [row[0] for row in rows]
+    assert _cell("a;=1+1\t@b;c=d") == "a;'=1+1\t'@b;c=d", "spreadsheets of other countries split at these"
     assert await stored(world, "SELECT FROM provider WHERE practice_id = $1 AND name = $2", formula)
 
 

@@ -114,6 +114,8 @@ async def test_a_proxy_passes_bookings_streams_and_addresses(site: Site, proxy: 
         redirect = httpx.get(f"http://localhost:{site.redirect_port}/docs", timeout=30)
         assert redirect.status_code == 308
         assert redirect.headers["location"].startswith("https://localhost")
+        page = httpx.get(f"{site.url}/healthz", verify=trust, timeout=30)
+        assert page.headers.get_list("strict-transport-security") == ["max-age=31536000"]
         credentials = json.loads((site.folder / ".frontdesk" / "demo-credentials.json").read_text())["agent"]
         async with listening(site) as heard:
             booked = await asyncio.to_thread(_book, site, credentials)

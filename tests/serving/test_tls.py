@@ -24,6 +24,7 @@ from frontdesk.cli.doctor import _port
 from frontdesk.serving import tls
 from frontdesk.serving.address import ServingError
 from frontdesk.serving.connection import Connection, WorkerState
+from frontdesk.serving.http_server import _transport_security
 from frontdesk.serving.tls import TlsCertificate, TlsListener
 from frontdesk.settings import Settings
 from tests.security.raw_wire import next_answer
@@ -114,6 +115,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://desk.example.org", [("strict-transport-security", "max-age=31536000")]),  # a proxy ends its TLS
+        ("http://desk.example.org", []),
+        ("https://localhost:8443", []),
+        ("https://192.0.2.7", []),
+    ],
+)
+def test_answers_demand_https_wherever_the_address_has_it(address: str, expected: list[tuple[str, str]]) -> None:
+    assert _transport_security(Settings(base_url=address)) == expected
 
 
 def test_only_current_versions_of_tls_are_spoken_and_answers_demand_them(server: TlsServer) -> None:

@@ -306,12 +306,13 @@ async def _proxies(settings: "Settings", database: "Database") -> tuple[State, s
 
 async def _phone_numbers(database: "Database") -> tuple[State, str]:
     """How practices match the digits that clients give: the third factor of a patient's identity."""
-    sql = "SELECT slug FROM practice WHERE phone_match = 'anywhere' AND NOT suspended ORDER BY slug"
-    rows = await database.fetch(sql)
-    if not rows:
+    from frontdesk.store.practices import practices_with_substring_match
+
+    slugs = await practices_with_substring_match(database)
+    if not slugs:
         return "ok", "few digits match by the end of a number"
     return "warning", (
-        f"an area code is enough to match a patient's number at {', '.join(row['slug'] for row in rows)}: "
+        f"an area code is enough to match a patient's number at {', '.join(slugs)}: "
         "set phoneMatch: ending in the practice file, unless callers give other digits"
     )
 

@@ -155,9 +155,11 @@ class _Server(uvicorn.Server):
 
 
 def _transport_security(settings: Settings) -> list[tuple[str, str]]:
-    """Not for this machine's own names, where it would bind every other server on the machine, too."""
-    host = urlsplit(settings.public_url).hostname or ""
-    if settings.tls_certificate is None or host == "localhost" or host.endswith(".localhost") or is_address(host):
+    """Wherever callers use https, also by way of a proxy. Not for this machine's own names, where it would bind every
+    other server on the machine, too."""
+    address = urlsplit(settings.public_url)
+    host = address.hostname or ""
+    if address.scheme != "https" or host == "localhost" or host.endswith(".localhost") or is_address(host):
         return []
     return [_STRICT_TRANSPORT_SECURITY]
 

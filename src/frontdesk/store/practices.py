@@ -76,6 +76,12 @@ async def practice_ids(database: Database) -> dict[str, int]:
     return {row["slug"]: row["practice_id"] for row in rows}
 
 
+async def practices_with_substring_match(database: Database) -> list[str]:
+    """The slugs of those where any four digits of a phone number identify a patient, without suspended ones."""
+    sql = "SELECT slug FROM practice WHERE phone_match = 'anywhere' AND NOT suspended ORDER BY slug"
+    return [row["slug"] for row in await database.fetch(sql)]
+
+
 async def practices_that_use(database: Database, feature: Feature) -> list[int]:
     """Those that are not suspended and have not switched the feature off."""
     rows = await database.fetch("SELECT practice_id, features FROM practice WHERE NOT suspended")

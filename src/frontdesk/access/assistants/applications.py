@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from frontdesk.access.assistants.redirects import host_of, is_allowed
+from frontdesk.access.assistants.redirects import LOOPBACK, MAX_URI_LENGTH, host_of, is_allowed, is_local
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPLICATION_FORM, random_base62
 from frontdesk.domain.text import character_error
 from frontdesk.store.database import Database
@@ -14,8 +15,12 @@ from frontdesk.store.database import Database
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
 REGISTERED = re.compile(rf"{APPLICATION_FORM}\Z")
 _MAX_NAME_LENGTH = 100
-_MAX_REDIRECTS = 10
-_REGISTER = "INSERT INTO application (application_id, name, redirect_uris, registered_at) VALUES ($1, $2, $3, $4)"
+_MAX_REDIRECTS = 3  # those of the loopback interface count as one
+_MAX_REGISTRATIONS = 1000  # a day
+_REGISTER = """
+INSERT INTO application (application_id, name, redirect_uris, registered_at)
+SELECT $1, $2, $3, $4 WHERE (SELECT count(*) FROM application WHERE registered_at > $5) < $6 RETURNING true
+"""
 _FIND = "SELECT application_id, name, redirect_uris FROM application WHERE application_id = $1"
 _PRUNE = """
 DELETE FROM application WHERE application_id = ANY (ARRAY(
@@ -61,8 +66,10 @@ class Applications:
     async def register(self, description: Mapping[str, object], now: datetime) -> Application:
         application_id = "app_" + random_base62(22)
         application = _described(application_id, description)
-        redirects = list(application.redirect_uris)
-        await self._database.write(_REGISTER, application_id, application.name, redirects, now)
+        redirects, since = list(application.redirect_uris), now - timedelta(days=1)
+        values = (application_id, application.name, redirects, now, since, _MAX_REGISTRATIONS)
+        if await self._database.write(_REGISTER, *values) is None:
+            raise Problem("rate_limited", "Too many applications have registered today.", retry_after=3600)
         return application
 
     async def find(self, application_id: str) -> Application | None:
@@ -112,12 +119,13 @@ def _described(application_id: str, description: Mapping[str, object]) -> Applic
     redirects = description.get("redirect_uris")
     if (
         not isinstance(redirects, list)
-        or not 1 <= len(redirects) <= _MAX_REDIRECTS
         or not all(isinstance(uri, str) and is_allowed(uri) for uri in redirects)
+        or not 1 <= len({LOOPBACK if is_local(uri) else uri for uri in redirects}) <= _MAX_REDIRECTS
     ):
         raise ApplicationError(
             "invalid_redirect_uri",
-            f"redirect_uris must have 1 to {_MAX_REDIRECTS} addresses: https, or http on the loopback interface.",
+            f"redirect_uris must have 1 to {_MAX_REDIRECTS} addresses of at most {MAX_URI_LENGTH} characters: https, "
+            "or http on the loopback interface, where all count as one.",
         )
     for field, needed in (("grant_types", "authorization_code"), ("response_types", "code")):
         value = description.get(field)

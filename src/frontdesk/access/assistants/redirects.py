@@ -3,7 +3,7 @@
 import re
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-MAX_URI_LENGTH = 1000
+MAX_URI_LENGTH = 512
 LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 _CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~%]+\Z")  # printable ASCII without quotes, <, >, \, ^, `, {, | and }
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?\Z")  # it is written into a header, too

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -19,7 +20,7 @@ from frontdesk.domain.errors import Problem
 
 _SPANS = (7, 30, 90)  # days
 _USUAL = 30
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r])")  # at the start of a cell, also where ; or tabs separate cells
 
 
 async def _reports(request: ConsoleRequest) -> Response:
@@ -64,7 +65,7 @@ async def _csv(request: ConsoleRequest) -> Response:
     period = _asked(request, directory)
     table = TABLES[name](await request.desk.reports.read(request.context, period))
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(map(_cell, table.headings))
     writer.writerows(map(_cell, row) for row in table.rows)
     file = f"{request.staff.practice_slug}-{name}-{period.first}-{period.last}.csv"
@@ -74,7 +75,7 @@ async def _csv(request: ConsoleRequest) -> Response:
 
 def _cell(value: object) -> object:
     """A text that a spreadsheet would take for a formula is marked as text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def _asked(request: ConsoleRequest, directory: Directory) -> Period:
