@@ -109,6 +109,7 @@ class Clinic:
         agent: dict[str, str] = self.command(
             "client", "add", "--practice", "crash", "--name", "Booker", "--grant", "agent", "--scope", "all",
             "--per-minute", "1000000", "--quota", "100000000", "--patients-per-hour", "0", "--patients-per-day", "0",
+            "--writes-per-hour", "0", "--upcoming-per-patient", "0",
         )  # fmt: skip
         return agent
 

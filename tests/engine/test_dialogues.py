@@ -20,7 +20,7 @@ from tests.doors.elicitation_hosts import (
     posted,
 )
 from tests.engine.test_consent import HARBOR, demand
-from tests.support.world import World, book, patient_id, slots
+from tests.support.world import UNLIMITED, World, book, patient_id, slots
 
 SILENCE = (None, {}, {"action": "accept"}, {"action": "accept", "content": {}}, {"action": "yes"}, "yes", 1, [])
 QUICK, MANY = 40, int(os.environ.get("DIALOGUES", "10000"))
@@ -104,7 +104,7 @@ async def _executed(world: World) -> int:
 
 
 async def _dialogues(world: World, count: int, seed: int) -> Counter[str]:
-    agent = await world.client()
+    agent = await world.client(access_limits=UNLIMITED)
     appointment = await book(agent)
     before = await _executed(world)
     ada, free = await patient_id(agent), await slots(agent)

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 from frontdesk.practice_file import parse
 from frontdesk.store.database import Database
 from frontdesk.store.practices import import_practice
-from tests.support.world import NOW, PRACTICE, World, build_world, patient_id, slots
+from tests.support.world import NOW, PRACTICE, UNLIMITED, World, build_world, patient_id, slots
 
 T = TypeVar("T")
 TOKEN_LIFE, RESULT_LIFE = timedelta(minutes=10), timedelta(hours=24)
@@ -103,7 +103,9 @@ class Lifecycle(RuleBasedStateMachine):
         self.world.clock.now = NOW
         slug = f"machine-{next(_numbers)}"
         self.run(import_practice(self.world.database, parse(PRACTICE.replace("SLUG", slug)), NOW))
-        self.agents: list[httpx.AsyncClient] = [self.run(self.world.client(slug)) for _ in range(2)]
+        self.agents: list[httpx.AsyncClient] = [
+            self.run(self.world.client(slug, access_limits=UNLIMITED)) for _ in range(2)
+        ]
         self.integration = self.run(self.world.client(slug, grant="integration"))
         self.patients = [self.run(patient_id(self.integration, name)) for name in ("Ada", "José", "Alan")]
         self.slots = self.run(slots(self.integration))[:4]

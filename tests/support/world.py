@@ -19,6 +19,7 @@ from frontdesk.store.database import Database
 from frontdesk.store.directories import load_directory
 from frontdesk.store.practices import import_practice, practice_id_of
 
+UNLIMITED = AccessLimits(0, 0, 0, writes_per_hour=0, upcoming_per_patient=0)
 # A Sunday before opening: nothing is booked, everything lies ahead.
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 MONDAY = date(2026, 11, 16)

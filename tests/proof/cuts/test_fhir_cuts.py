@@ -17,6 +17,7 @@ from tests.proof.cuts.stage import CUT_EVERY, MAX_MESSAGES, UNKNOWN, proxied
 from tests.proof.cuts.writes import Marks
 from tests.support.shared_database import as_superuser, new_database
 from tests.support.shared_database import opened as database_opened
+from tests.support.world import UNLIMITED
 
 OPEN = {"upstream_unavailable", "confirmation_incomplete", UNKNOWN}
 OPERATIONS = {
@@ -103,7 +104,9 @@ async def cut_off(
         world = await stack.enter_async_context(fhir_world(database, tmp_path, Way(port, door.settings)))
         owner = await asyncpg.connect(as_superuser(dsn), server_settings={"search_path": "frontdesk, public"})
         stack.push_async_callback(owner.close)
-        scene = Scene(world, upstream, await world.client(), await world.client(grant="integration"))
+        scene = Scene(
+            world, upstream, await world.client(access_limits=UNLIMITED), await world.client(grant="integration")
+        )
         yield FhirStage(scene, owner, {"database": database_proxy, "fhir": fhir_proxy})
 
 

@@ -19,7 +19,7 @@ from tests.proof.cuts.proxy import Fault, http_proxy
 from tests.proof.cuts.stage import WAYS, Stage
 from tests.proof.cuts.writes import WRITES
 from tests.support.shared_database import as_superuser, new_database, opened
-from tests.support.world import build_world
+from tests.support.world import UNLIMITED, build_world
 
 PARTS = 8  # of an exchange, at least
 DOORS = ("rest", "mcp")
@@ -61,7 +61,7 @@ async def cut_off(
         proxy, port = await stack.enter_async_context(http_proxy(server.sockets[0].getsockname()[1]))
         owner = await asyncpg.connect(as_superuser(dsn), server_settings={"search_path": "frontdesk, public"})
         stack.push_async_callback(owner.close)
-        agent, integration = await world.client(), await world.client(grant="integration")
+        agent, integration = await world.client(access_limits=UNLIMITED), await world.client(grant="integration")
         stack.push_async_callback(world.close)
         callers = {}
         for grant, client in (("agent", agent), ("integration", integration)):
