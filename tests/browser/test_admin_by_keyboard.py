@@ -35,7 +35,7 @@ def test_a_report_is_narrowed_and_downloaded(place: Office, window: Open) -> Non
     with page.expect_download() as download:
         press(page, outcomes.get_by_role("link", name="Download as CSV"))
     lines = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
-    assert lines[0] == "From,Completed,No-show,Cancelled,Open"
+    assert lines[0] == '"From","Completed","No-show","Cancelled","Open"'
     assert len(lines) == outcomes.get_by_role("row").count()
 
 
