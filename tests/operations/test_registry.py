@@ -10,7 +10,7 @@ import pytest
 
 from frontdesk.access.clients.scopes import SCOPES, extension_scopes
 from frontdesk.domain.errors import CATALOGUE
-from frontdesk.engine.arguments import Arguments, read
+from frontdesk.engine.arguments import Arguments, read_arguments
 from frontdesk.operations import GROUPS, OPERATIONS, Operation, extensions, published
 from frontdesk.operations._records import Record
 from frontdesk.operations._schemas import plain_schema
@@ -172,7 +172,7 @@ def test_path_parameters_are_required_input_fields(operation: Operation) -> None
 
 @each_operation
 def test_the_example_is_a_request_that_would_be_read(operation: Operation) -> None:
-    read(operation, Arguments(dict(operation.example)), NOW.date())
+    read_arguments(operation, Arguments(dict(operation.example)), NOW.date())
     jsonschema.validate(dict(operation.example), plain_schema(operation.input))
 
 

@@ -7,7 +7,7 @@ from datetime import date
 
 from frontdesk.cli.output import counted
 from frontdesk.domain.errors import FieldError, Problem, invalid
-from frontdesk.engine.arguments import from_tool, read
+from frontdesk.engine.arguments import from_tool, read_arguments
 from frontdesk.operations.create_patient import OPERATION
 from frontdesk.practice_file import PatientRecord
 from frontdesk.practice_file.fields import MAX_PATIENT_NUMBER
@@ -97,7 +97,7 @@ def _patient(values: dict[str, str], today: date) -> PatientRecord:
         errors.append(FieldError("seen", "binding", "seen must be yes or no"))
     arguments = from_tool(OPERATION, {name: value or None for name, value in values.items()})
     try:
-        given = read(OPERATION, arguments, today)
+        given = read_arguments(OPERATION, arguments, today)
     except Problem as problem:
         raise invalid([*problem.errors, *errors]) from None
     if errors:

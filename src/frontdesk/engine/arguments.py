@@ -96,7 +96,7 @@ def from_tool(operation: Operation, given: Mapping[str, object], repeated: Itera
     return arguments
 
 
-def read(operation: Operation[Given, Result], arguments: Arguments, today: date | None) -> Given:
+def read_arguments(operation: Operation[Given, Result], arguments: Arguments, today: date | None) -> Given:
     """The operation's input, or a problem that lists every offending field."""
     try:
         given = operation.input.model_validate(arguments.values, context={"today": today})

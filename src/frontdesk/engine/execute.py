@@ -21,7 +21,7 @@ from frontdesk.domain.errors import UNREADABLE, Problem, unreadable
 from frontdesk.domain.local_time import local_date, minute_of
 from frontdesk.domain.slot_ids import SlotIds
 from frontdesk.engine.answer_cache import Answer, AnswerCache, CacheKey, is_fresh
-from frontdesk.engine.arguments import Arguments, read
+from frontdesk.engine.arguments import Arguments, read_arguments
 from frontdesk.engine.confirmation import Write, Writes, audit_entry, run_operation
 from frontdesk.engine.fair_limiter import FairLimiter
 from frontdesk.engine.intents import key_errors
@@ -115,19 +115,19 @@ class Engine:
         system = await self.systems(caller, current)
         if operation.needs is not None and operation.needs not in system.capabilities:
             raise Problem("capability_not_supported")
-        if system.remote:  # most of the time it waits for a server with limits of its own
-            return await self._work(call, caller, system, key)
         limiter = self.limiter if operation.depends_on is None else self.search_limiter
-        turn = await limiter.acquire(caller)
+        # A remote system has limits of its own, and its calls wait for a server most of the time.
+        turn = None if system.remote else await limiter.acquire(caller)
         try:
-            if turn.has_waited and key is not None:
+            if turn is not None and turn.has_waited and key is not None:
                 # Another caller may have worked the same answer out meanwhile.
                 cached, _ = await self._cached(operation, caller, key)
                 if cached is not None:
                     return cached
             return await self._work(call, caller, system, key)
         finally:
-            limiter.release(caller, turn)
+            if turn is not None:
+                limiter.release(caller, turn)
 
     async def _cached(
         self, operation: Operation, caller: Caller, key: CacheKey
@@ -162,16 +162,14 @@ class Engine:
             services=self.services,
             subjects=subjects,
         )
-        today = await _today(context) if operation.input.needs_today else None
+        today = await _today(system, now) if operation.input.needs_today else None
         given = _read(call, caller, today)
         if operation.kind == "write":
             assert isinstance(given, WriteInput)
             write = Write(operation, context, given, call.request_id, call.idempotency_key, call.host, call.agreed)
             body = await self.writes.execute(write)
-        elif operation.reads_phi:
-            body = await self._audited_read(call, context, given)
         else:
-            body = await run_operation(operation, context, given)
+            body = await self._run_read(call, context, given)
         answer = Answer(operation.success, orjson.dumps(body))
         if key is not None and system.calendar.versions is not None:
             self.answers.store(caller, operation, key, answer, system.calendar.versions, stamp)
@@ -187,14 +185,18 @@ class Engine:
         call.caller = await self.authenticator.identify(call.token, call.resource)
         return call.caller
 
-    async def _audited_read(self, call: Call, context: Context, given: Input) -> Mapping[str, object]:
+    async def _run_read(self, call: Call, context: Context, given: Input) -> Mapping[str, object]:
         """Records a read of protected data and counts its patients before it is answered, also when nothing was found.
 
         Over budget, nothing is answered.
         """
+        body: Mapping[str, object]
+        if not call.operation.reads_phi:
+            body = await run_operation(call.operation, context, given)
+            return body
         outcome = "internal"
         try:
-            body: Mapping[str, object] = await run_operation(call.operation, context, given)
+            body = await run_operation(call.operation, context, given)
             outcome = "executed"
         except Problem as problem:
             outcome = problem.code
@@ -219,13 +221,13 @@ def _read(call: Call, caller: Caller, today: date | None) -> Input:
         arguments = call.arguments()
         if call.operation.kind == "write" and caller.grant != "agent":
             arguments.errors += key_errors(call.idempotency_key)
-        return read(call.operation, arguments, today)
+        return read_arguments(call.operation, arguments, today)
     except UNREADABLE as error:
         _log.exception("unexpected error", extra={"requestId": call.request_id})
         raise unreadable() from error
 
 
-async def _today(context: Context) -> date:
+async def _today(system: SchedulingSystem, now: datetime) -> date:
     """Today's date at the practice."""
-    practice = (await context.system.directory()).practice
-    return local_date(minute_of(context.now), practice.time_zone)
+    practice = (await system.directory()).practice
+    return local_date(minute_of(now), practice.time_zone)

@@ -29,7 +29,7 @@ from frontdesk.doors.fhir.served import SERVED
 from frontdesk.doors.fhir.writing.json_patch import patched
 from frontdesk.doors.mcp.messages import Rejection, read_message
 from frontdesk.doors.rest import Routes, _query_pairs
-from frontdesk.engine.arguments import from_http, from_tool, input_names, read
+from frontdesk.engine.arguments import from_http, from_tool, input_names, read_arguments
 from frontdesk.features.calendar_feeds.reading import _calendar
 from frontdesk.operations import OPERATIONS, Operation
 from frontdesk.outbound.webhooks.signing import secret_text, signed_headers
@@ -92,7 +92,7 @@ def read_query_text(text: bytes) -> object:
     name, _, query = text.partition(b"?")
     operation = _BY_NAME.get(name.decode("latin-1"), OPERATIONS[0])
     try:
-        read(operation, from_http(operation, _ids(operation), _query_pairs(query), b""), TODAY)
+        read_arguments(operation, from_http(operation, _ids(operation), _query_pairs(query), b""), TODAY)
     except Problem as problem:
         return _signs(problem)
     return "read"
@@ -102,7 +102,7 @@ def read_body(text: bytes) -> object:
     name, _, body = text.partition(b"\n")
     operation = _BY_NAME.get(name.decode("latin-1"), OPERATIONS[0])
     try:
-        read(operation, from_http(operation, _ids(operation), [], body), TODAY)
+        read_arguments(operation, from_http(operation, _ids(operation), [], body), TODAY)
     except Problem as problem:
         return _signs(problem)
     return "read"
@@ -112,7 +112,7 @@ def read_route(text: bytes) -> object:
     method, _, path = text.decode("latin-1").partition(" ")
     try:
         operation, ids = _ROUTES.find(method, path)
-        read(operation, from_http(operation, ids, [], b"{}"), TODAY)
+        read_arguments(operation, from_http(operation, ids, [], b"{}"), TODAY)
     except Problem as problem:
         return _signs(problem)
     return operation.name
@@ -174,7 +174,7 @@ def read_mcp(text: bytes) -> object:
     if not isinstance(arguments, dict) or not isinstance(name, str) or name not in _BY_NAME:
         return message.modern, type(name).__name__
     try:
-        read(_BY_NAME[name], from_tool(_BY_NAME[name], arguments, message.repeated), TODAY)
+        read_arguments(_BY_NAME[name], from_tool(_BY_NAME[name], arguments, message.repeated), TODAY)
     except Problem as problem:
         return _signs(problem)
     return name

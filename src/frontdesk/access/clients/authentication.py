@@ -14,7 +14,7 @@ import orjson
 
 from frontdesk.access.clients.caller import Caller, CallerLimits, Grant
 from frontdesk.access.clients.scopes import ROLE_SCOPES, usable_scopes
-from frontdesk.access.clients.tokens import Tokens, microseconds
+from frontdesk.access.clients.tokens import Claims, Tokens, microseconds
 from frontdesk.access.outages import outage_as_problem
 from frontdesk.cache import BoundedCache
 from frontdesk.domain.consent import Demands
@@ -126,15 +126,7 @@ class Authenticator:
         claims = await self._tokens.verify(token)
         if claims.resource not in ("", resource):
             raise Problem("unauthorized", "The access token is for another resource.")
-        status, now = self._statuses.get(claims.client_id), self._monotonic()
-        if (
-            status is None
-            or now - status.read_at >= STATUS_TTL_SECONDS
-            or claims.tokens_not_before > status.tokens_not_before  # issued after a change that is not known here yet
-        ):
-            status = await self._read(claims.client_id)
-        elif now - status.read_at >= FRESH_SECONDS:
-            self._start_reading(claims.client_id)
+        status = await self._status_for(claims)
         if status.disabled:
             raise Problem("unauthorized", "The client of this access token has been disabled.")
         if claims.tokens_not_before < status.tokens_not_before or claims.grant != status.grant:
@@ -189,9 +181,17 @@ class Authenticator:
                 self._statuses.discard(client_id)
             self._reading.clear()
 
-    async def _read(self, client_id: str) -> _Status:
-        # A cancelled waiter must not cancel the query that others wait for.
-        return await asyncio.shield(self._start_reading(client_id))
+    async def _status_for(self, claims: Claims) -> _Status:
+        """The cached status while it may be used. It is read again before it must be."""
+        status, now = self._statuses.get(claims.client_id), self._monotonic()
+        if status is not None and claims.tokens_not_before > status.tokens_not_before:
+            status = None  # the token was issued after a change that is not known here yet
+        if status is not None and now - status.read_at < FRESH_SECONDS:
+            return status
+        reading = self._start_reading(claims.client_id)
+        if status is not None and now - status.read_at < STATUS_TTL_SECONDS:
+            return status
+        return await asyncio.shield(reading)  # a cancelled waiter must not cancel the query that others wait for
 
     def _start_reading(self, client_id: str) -> asyncio.Task[_Status]:
         """Start a query; concurrent callers of a client share it."""

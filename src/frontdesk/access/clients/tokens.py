@@ -97,7 +97,8 @@ class Tokens:
         if claims is None:
             if self._forged.get(token):  # the door and the gateway verify the same token
                 raise _invalid()
-            claims = self._check(token, await self._key_of(token))
+            key = await self._key_of(token)
+            claims = self._check(token, key)
             self._verified.put(token, claims)
         if claims.expires_at <= self.clock():
             raise Problem("unauthorized", "The access token has expired.")

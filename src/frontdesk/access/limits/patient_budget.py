@@ -12,8 +12,10 @@ async def record_read(audit: AuditTrail, entry: AuditEntry, limits: CallerLimits
     """Records a read and counts the patients it discloses. Raises `rate_limited` if they exceed a budget."""
     row = await audit.database.write(_RECORD, *entry.values(), limits.patients_per_hour, limits.patients_per_day)
     assert row is not None
-    audit.seal_soon(entry.practice_id)
-    check_spent(row, limits)
+    try:
+        check_spent(row, limits)
+    finally:
+        audit.seal_soon(entry.practice_id)
 
 
 def check_spent(row: Row, limits: CallerLimits) -> None:
