@@ -52,7 +52,7 @@ frontdesk_audit_altered_trails %s
             "warning",
             "2 writes not settled for 11 minutes",
         ),
-        ("upstream_writes", {"upstream_faulty_practices": 1.0}, "warning", "1 practice to be corrected"),
+        ("upstream_writes", {"upstream_misconfigured_practices": 1.0}, "warning", "1 practice to be corrected"),
     ],
 )
 def test_what_waits_too_long_is_found(check: str, waiting: dict[str, float], state: str, detail: str) -> None:

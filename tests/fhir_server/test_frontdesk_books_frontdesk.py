@@ -44,7 +44,7 @@ async def test_a_check_of_the_practice_finds_that_everything_works(hops: list[Ho
     for _ in range(2):  # the first leaves a patient behind
         top = hops[-1].world
         checked = await check_system(top.database, 1, NEEDS, os.environ, top.clock.now, write=True)
-        assert [each for each in checked.findings if each.is_fault] == []
+        assert [each for each in checked.findings if each.is_error] == []
         assert "Patient/" in {each.subject: each.detail for each in checked.findings}["left behind"]
 
 
@@ -57,7 +57,7 @@ async def test_a_check_books_what_is_not_for_existing_patients_only(
     async with chain(cluster, template, tmp_path, monkeypatch, 1) as hops:
         top = hops[-1].world
         checked = await check_system(top.database, 1, NEEDS, os.environ, top.clock.now, write=True)
-        assert [each for each in checked.findings if each.is_fault] == []
+        assert [each for each in checked.findings if each.is_error] == []
 
 
 @pytest.mark.heavy

@@ -16,7 +16,7 @@ INSERT INTO upstream_write VALUES (
     now() - interval '1 hour', $3, now() + interval '1 hour', 0
 )
 """
-_FAULT = "INSERT INTO upstream_fault VALUES ($1, 'read Slot', 'refused', now(), now())"
+_MISCONFIGURATION = "INSERT INTO upstream_misconfiguration VALUES ($1, 'read Slot', 'refused', now(), now())"
 _DELIVERY = "UPDATE webhook_delivery SET holder = $3, due_at = $4 WHERE practice_id = $1 AND event_id = $2"
 
 
@@ -33,9 +33,9 @@ async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -
     async with desk.database.transaction(desk.practice_id) as connection:
         for name, holder in (("write-1", "a worker"), ("write-2", ""), ("write-3", "")):
             await connection.execute(_WRITE, desk.practice_id, name, holder)
-        await connection.execute(_FAULT, desk.practice_id)
+        await connection.execute(_MISCONFIGURATION, desk.practice_id)
     async with desk.database.transaction(other.practice_id) as connection:
-        await connection.execute(_FAULT.replace("now()", "now() - interval '2 hours'"), other.practice_id)
+        await connection.execute(_MISCONFIGURATION.replace("now()", "now() - interval '2 hours'"), other.practice_id)
     await desk.happen("apt_0")  # before there was an endpoint: it waits for nobody
     await desk.endpoint("https://receiver.example/hook")
     await other.endpoint("https://elsewhere.example/hook")
@@ -44,7 +44,7 @@ async def test_everything_that_waits_is_counted_over_all_practices(desk: Desk) -
     measured = await measure_queues(desk.database)
     assert measured["outbox_events", ""] == 4
     assert 1790 < measured["outbox_seconds", ""] < 2000
-    assert (measured["audit_unsealed_records", ""], measured["upstream_faulty_practices", ""]) == (2, 1)
+    assert (measured["audit_unsealed_records", ""], measured["upstream_misconfigured_practices", ""]) == (2, 1)
     assert 1790 < measured["audit_unsealed_seconds", ""] < 2000
     assert (measured["upstream_writes", "leased"], measured["upstream_writes", "waiting"]) == (1, 2)
     assert 3590 < measured["upstream_write_seconds", ""] < 4000

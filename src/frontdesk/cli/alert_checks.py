@@ -56,8 +56,8 @@ def upstream_writes(measured: "Measured") -> Finding:
             "warning",
             f"{counted(waiting, 'write')} not settled for {_minutes(age)}: does the FHIR server answer?",
         )
-    if faulty := int(measured["upstream_faulty_practices", ""]):
-        return "warning", f"{counted(faulty, 'practice')} to be corrected: frontdesk practice check says what"
+    if misconfigured := int(measured["upstream_misconfigured_practices", ""]):
+        return "warning", f"{counted(misconfigured, 'practice')} to be corrected: frontdesk practice check says what"
     return "ok", f"{counted(waiting, 'write')} to FHIR servers not settled"
 
 

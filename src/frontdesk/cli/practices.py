@@ -112,7 +112,7 @@ def _remove(args: argparse.Namespace) -> None:
         practice_id = await context.practice_id(args.slug)
         (practice,) = await list_practices(context.database, args.slug)
         if not args.force:
-            await _check_nobody_expects(context, practice)
+            await _check_no_upcoming_appointments(context, practice)
         confirm(
             args,
             f"Practice {practice.slug} ({practice.name}): {counted(practice.patients, 'patient')}, all appointments, "
@@ -127,7 +127,7 @@ def _remove(args: argparse.Namespace) -> None:
     answer(args, {"practice": args.slug, "removed": True, "auditTrail": kept_as}, text)
 
 
-async def _check_nobody_expects(context: CommandContext, practice: "PracticeSummary") -> None:
+async def _check_no_upcoming_appointments(context: CommandContext, practice: "PracticeSummary") -> None:
     from frontdesk.systems.native.upcoming import upcoming_appointments
 
     async with context.database.transaction(practice.practice_id) as connection:
@@ -200,4 +200,4 @@ def _check(args: argparse.Namespace) -> int:
     }
     rows = [(each.subject, each.state, each.detail) for each in findings]
     answer(args, document, table(("CHECK", "STATE", "DETAIL"), rows, ""))
-    return FAILURE if any(each.is_fault for each in findings) else 0
+    return FAILURE if any(each.is_error for each in findings) else 0

@@ -28,12 +28,14 @@ SELECT coalesce(h.sequence, 0) AS sealed,
 FROM (SELECT 1) AS one LEFT JOIN audit_head h ON h.practice_id = $1
 """
 
-_FAULTS = "SELECT reason, since FROM upstream_fault WHERE practice_id = $1 AND seen_at > $2 ORDER BY since, reason"
-_FAULTS_SHOWN = timedelta(hours=1)  # after they were last seen
+_MISCONFIGURATIONS = """
+SELECT reason, since FROM upstream_misconfiguration WHERE practice_id = $1 AND seen_at > $2 ORDER BY since, reason
+"""
+_SHOWN_FOR = timedelta(hours=1)  # after they were last seen
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Misconfiguration:
     """What an operator has to correct about the practice's own server."""
 
     reason: str
@@ -51,7 +53,7 @@ class Health:
     waiting_since: datetime | None
     open_writes: int  # writes that left for a FHIR server and are not settled
     open_since: datetime | None
-    faults: Sequence[Fault]  # seen by any process
+    misconfigurations: Sequence[Misconfiguration]  # seen by any process
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,15 @@ class SystemHealth:
         milliseconds = (time.perf_counter() - began) * 1000
         async with self.database.transaction(context.practice_id) as connection:
             row = await connection.fetchrow(_RECORDS, context.practice_id)
-            rows = await connection.fetch(_FAULTS, context.practice_id, context.now - _FAULTS_SHOWN)
+            rows = await connection.fetch(_MISCONFIGURATIONS, context.practice_id, context.now - _SHOWN_FOR)
         assert row is not None
-        faults = [Fault(**each) for each in rows]
-        return Health(config.get("baseUrl"), milliseconds, self.condition(context.practice_id), **row, faults=faults)
+        return Health(
+            config.get("baseUrl"),
+            milliseconds,
+            self.condition(context.practice_id),
+            **row,
+            misconfigurations=[Misconfiguration(**each) for each in rows],
+        )
 
     async def check(self, context: ActionContext) -> SystemCheck:
         """Checks every part of the scheduling system, within `CHECK_SECONDS`."""

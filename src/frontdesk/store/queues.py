@@ -37,7 +37,7 @@ QUEUES: Mapping[str, Queue] = {
     ),
     "upstream_writes": Queue("Writes to FHIR servers that are not settled.", ("leased", "waiting")),
     "upstream_write_seconds": Queue("Age of the oldest write to a FHIR server that is not settled."),
-    "upstream_faulty_practices": Queue("Practices whose FHIR server or its settings have to be corrected."),
+    "upstream_misconfigured_practices": Queue("Practices whose FHIR server or its settings have to be corrected."),
 }
 
 Measured = Mapping[tuple[str, str], float]  # by name and state

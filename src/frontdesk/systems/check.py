@@ -62,12 +62,12 @@ async def check_own_servers(
         practice = (await load_directory(database, practice_id)).directory.practice
         if practice.scheduling_system["kind"] != "fhir":
             continue
-        from frontdesk.systems.fhir.check import first_fault
+        from frontdesk.systems.fhir.check import first_error
         from frontdesk.systems.fhir.upstream import Upstream
 
         upstream = Upstream(database, practice_id, practice.scheduling_system, environment)
         try:
-            answers[practice.slug] = await first_fault(upstream)
+            answers[practice.slug] = await first_error(upstream)
         finally:
             await upstream.close()
     return answers

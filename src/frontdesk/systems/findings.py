@@ -15,7 +15,7 @@ class Finding:
     detail: str
 
     @property
-    def is_fault(self) -> bool:
+    def is_error(self) -> bool:
         return self.state in ("misconfigured", "unreachable")
 
 

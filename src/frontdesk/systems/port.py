@@ -131,7 +131,7 @@ class BookingCheck:
 
 @dataclass(frozen=True, slots=True)
 class OverrideCheck(BookingCheck):
-    """What staff decide by before they book against the rules. Empty `broken`: nothing forbids it."""
+    """What staff see before they book against the rules. Empty `broken`: nothing forbids it."""
 
     broken: Sequence[BrokenRule] = ()
 

@@ -129,9 +129,9 @@ BEGIN
         END IF;
         -- A node that was restarted with corrected settings does not know what to delete.
         IF EXISTS (
-            SELECT FROM upstream_fault f WHERE f.practice_id = p.id AND f.seen_at > v_now - interval '1 hour'
+            SELECT FROM upstream_misconfiguration m WHERE m.practice_id = p.id AND m.seen_at > v_now - interval '1 hour'
         ) THEN
-            metric := 'upstream_faulty_practices';
+            metric := 'upstream_misconfigured_practices';
             state := '';
             value := 1;
             RETURN NEXT;

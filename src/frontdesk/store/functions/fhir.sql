@@ -308,15 +308,16 @@ BEGIN
 END $$;
 
 -- Stores that a kind of request is refused, or without a reason that it works.
-CREATE OR REPLACE FUNCTION note_upstream_fault(p_practice bigint, p_request text, p_reason text, p_now timestamptz)
-RETURNS void
+CREATE OR REPLACE FUNCTION note_upstream_misconfiguration(
+    p_practice bigint, p_request text, p_reason text, p_now timestamptz
+) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
     IF p_reason IS NULL THEN
-        DELETE FROM upstream_fault f WHERE f.practice_id = p_practice AND f.request = p_request;
+        DELETE FROM upstream_misconfiguration m WHERE m.practice_id = p_practice AND m.request = p_request;
     ELSE
-        INSERT INTO upstream_fault AS f VALUES (p_practice, p_request, p_reason, p_now, p_now)
+        INSERT INTO upstream_misconfiguration VALUES (p_practice, p_request, p_reason, p_now, p_now)
         ON CONFLICT (practice_id, request) DO UPDATE SET reason = p_reason, seen_at = p_now;
     END IF;
 END $$;

@@ -52,7 +52,7 @@ CREATE TABLE upstream_write (
 CREATE INDEX upstream_write_due ON upstream_write (practice_id, due_at);
 
 -- What an operator has to correct about a practice's own system, by the kind of request that was refused.
-CREATE TABLE upstream_fault (
+CREATE TABLE upstream_misconfiguration (
     practice_id bigint NOT NULL REFERENCES practice,
     request     text NOT NULL,
     reason      text NOT NULL,
@@ -62,4 +62,4 @@ CREATE TABLE upstream_fault (
 );
 
 GRANT SELECT, INSERT, UPDATE ON upstream_record, upstream_directory TO frontdesk_service;
-GRANT SELECT, INSERT, UPDATE, DELETE ON upstream_write, upstream_fault TO frontdesk_service;
+GRANT SELECT, INSERT, UPDATE, DELETE ON upstream_write, upstream_misconfiguration TO frontdesk_service;

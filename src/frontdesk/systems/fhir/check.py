@@ -46,7 +46,7 @@ async def check(
     """Yields each finding at once, so that the progress of a slow server shows. `write`: appointments may be made."""
     connection = await _tried("connection", _connected, upstream)
     yield connection
-    if connection.is_fault:
+    if connection.is_error:
         return
     directory, settings = practice.directory, upstream.settings
     for number, reference in settings.locations.items():
@@ -66,7 +66,7 @@ async def check(
         yield await _tried(f"provider {number} ({name})", _exists, upstream, reference)
         mine = [calendar for calendar in calendars if calendar.provider_id == number]
         finding = await _tried(f"slots of provider {number}", _slots, upstream, mine, practice, number, now)
-        refused += [FIND] if FIND in upstream.client.sender.faults else []
+        refused += [FIND] if FIND in upstream.client.sender.misconfigurations else []
         yield finding
     services = {*settings.visit_types.values(), *settings.procedures.values()}
     for service in sorted(each for each in services if isinstance(each, str)):
@@ -74,13 +74,13 @@ async def check(
     for kind in _SEARCHED:
         if upstream.server.can(f"{kind} search-type"):
             finding = await _tried(f"{kind} search", _searched, upstream, kind)
-            refused += [kind] if finding.is_fault else []
+            refused += [kind] if finding.is_error else []
             yield finding
     yield await _tried("further pages", _second_page, upstream)
     yield await _tried("batches", _batched, upstream)
     if write:
         async for finding in try_writes(upstream, practice, now):
-            refused += _OF_STEPS.get(finding.subject, ()) if finding.is_fault else ()
+            refused += _OF_STEPS.get(finding.subject, ()) if finding.is_error else ()
             yield finding
     for operation, capability in operations.items():
         yield _operation(upstream, operation, capability, refused)
@@ -101,13 +101,13 @@ def _operation(upstream: Upstream, operation: str, capability: Capability, refus
     return Finding(operation, "works", "everything it needs is offered")
 
 
-async def first_fault(upstream: Upstream) -> str | None:
+async def first_error(upstream: Upstream) -> str | None:
     """The first thing that is wrong with the connection or our rights, None if all works."""
     finding = await _tried("connection", _connected, upstream)
     for kind in ("Schedule", *_SEARCHED):
-        if not finding.is_fault and upstream.server.can(f"{kind} search-type"):
+        if not finding.is_error and upstream.server.can(f"{kind} search-type"):
             finding = await _tried(f"{kind} search", _searched, upstream, kind)
-    return finding.detail if finding.is_fault else None
+    return finding.detail if finding.is_error else None
 
 
 async def _tried(subject: str, look: Callable[..., Awaitable[str]], *arguments: object) -> Finding:

@@ -97,7 +97,7 @@ class FhirSystems:
             config,
             os.environ,
             on_recovery=recovered,
-            on_fault=partial(self._note_fault, practice_id),
+            on_misconfiguration=partial(self._note_misconfiguration, practice_id),
             requests=self.requests,
         )
         evicted = self._upstreams.put(practice_id, made)
@@ -107,7 +107,7 @@ class FhirSystems:
             task.add_done_callback(self._retired.discard)
         return made
 
-    def _note_fault(self, practice_id: int, request: str, reason: str | None) -> None:
+    def _note_misconfiguration(self, practice_id: int, request: str, reason: str | None) -> None:
         """Shows operators on every node what they have to correct."""
         task = asyncio.create_task(_note(self._database, practice_id, request, reason, self._clock()))
         self._notes.add(task)
@@ -135,4 +135,4 @@ async def _note(database: Database, practice_id: int, request: str, reason: str 
 
     # Told again while it lasts.
     with suppress(DatabaseUnavailable, OutcomeUnknown):
-        await Records(database, practice_id).note_fault(request, reason, now)
+        await Records(database, practice_id).note_misconfiguration(request, reason, now)

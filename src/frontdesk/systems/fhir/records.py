@@ -221,9 +221,11 @@ class Records:
         """Makes all writes due that nobody holds."""
         await self._database.write("SELECT retry_upstream_writes_now($1, $2)", self.practice_id, now)
 
-    async def note_fault(self, request: str, reason: str | None, now: datetime) -> None:
+    async def note_misconfiguration(self, request: str, reason: str | None, now: datetime) -> None:
         """Stores what an operator has to correct, None once the request works."""
-        await self._database.write("SELECT note_upstream_fault($1, $2, $3, $4)", self.practice_id, request, reason, now)
+        await self._database.write(
+            "SELECT note_upstream_misconfiguration($1, $2, $3, $4)", self.practice_id, request, reason, now
+        )
 
     async def abandoned_claims(self) -> dict[str, set[str]]:
         """The claims by slot of writes that have ended and did not free the slot yet: the slot is ours to take."""

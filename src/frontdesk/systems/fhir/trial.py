@@ -81,7 +81,7 @@ async def try_writes(upstream: Upstream, practice: PracticeMap, now: datetime) -
     trial = _Trial(upstream, practice, now)
     created = await _tried("create a patient", _patient(trial))
     yield created
-    if created.is_fault:
+    if created.is_error:
         return
     patient = created.detail
     async for finding in _try_appointment(trial, patient):
@@ -91,7 +91,7 @@ async def try_writes(upstream: Upstream, practice: PracticeMap, now: datetime) -
     else:
         deactivated = await _tried("update a patient", _deactivate(trial, patient))
         yield deactivated
-        if deactivated.is_fault:
+        if deactivated.is_error:
             trial.dangling.append(f"{patient}, which is active")
         else:
             trial.left.append(f"{patient} (inactive)")
@@ -116,7 +116,7 @@ async def _try_appointment(trial: _Trial, patient: str) -> AsyncIterator[Finding
     times: list[SlotRef] = []
     booked = await _tried("book", _book_last(trial, patient, times))
     yield booked
-    if booked.is_fault:
+    if booked.is_error:
         if times:
             trial.dangling.append(f"an appointment of {patient}, if there is one")
         return
@@ -125,7 +125,7 @@ async def _try_appointment(trial: _Trial, patient: str) -> AsyncIterator[Finding
         yield await _tried("move", _move(trial, patient, appointment, times[0]))
     cancelled = await _tried("cancel", _cancel(trial, appointment))
     yield cancelled
-    if cancelled.is_fault:
+    if cancelled.is_error:
         trial.dangling.append(f"{appointment}, which may be booked")
     else:
         trial.left.append(f"{appointment} (cancelled)")

@@ -42,7 +42,7 @@ class Upstream:
         environment: Mapping[str, str],
         *,
         on_recovery: Callable[[], None] = lambda: None,
-        on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
+        on_misconfiguration: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
     ) -> None:
         self.config = config
@@ -51,7 +51,7 @@ class Upstream:
             self.settings,
             environment,
             on_recovery=on_recovery,
-            on_fault=on_fault,
+            on_misconfiguration=on_misconfiguration,
             requests=requests,
         )
         self.client = FhirClient(self.settings.base_url, sender)

@@ -250,7 +250,7 @@ class NativeSystem:
 
     async def _namesakes(self, change: Change) -> list[tuple[str, str]]:
         """The names that only `name_key` takes for the patient's, which the database leaves out when it looks for
-        duplicates. Who gets such a name from now until the commit is a conflict, which a retry resolves."""
+        duplicates. A patient who gets such a name before the commit is a conflict, which a retry resolves."""
         if not isinstance(change, CreatePatient | UpdatePatient):
             return []
         person = change.details

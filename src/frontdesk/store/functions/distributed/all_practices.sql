@@ -14,7 +14,8 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY ARRAY[
         'audit_unsealed', 'audit_record', 'audit_head', 'audit_signed_head', 'intent', 'slot_hold', 'outbox',
-        'webhook_delivery', 'webhook_endpoint', 'request_count', 'upstream_write', 'upstream_fault', 'calendar_version'
+        'webhook_delivery', 'webhook_endpoint', 'request_count', 'upstream_write', 'upstream_misconfiguration',
+        'calendar_version'
     ] LOOP
         EXECUTE format('DROP POLICY IF EXISTS overview ON frontdesk.%I', v_table);
         EXECUTE format('CREATE POLICY overview ON frontdesk.%I FOR SELECT TO frontdesk_overview USING (true)', v_table);
@@ -34,7 +35,7 @@ GRANT SELECT (practice_id, endpoint_id, after_event_id, paused_at, pause_reason,
     ON frontdesk.webhook_endpoint TO frontdesk_overview;
 GRANT SELECT (practice_id, minutes, began_at) ON frontdesk.request_count TO frontdesk_overview;
 GRANT SELECT (practice_id, holder, due_at, began_at) ON frontdesk.upstream_write TO frontdesk_overview;
-GRANT SELECT (practice_id, seen_at) ON frontdesk.upstream_fault TO frontdesk_overview;
+GRANT SELECT (practice_id, seen_at) ON frontdesk.upstream_misconfiguration TO frontdesk_overview;
 GRANT SELECT (practice_id, provider_id, version) ON frontdesk.calendar_version TO frontdesk_overview;
 
 CREATE OR REPLACE FUNCTION practices_with(p_chore text, p_before timestamptz) RETURNS SETOF bigint
@@ -133,8 +134,8 @@ BEGIN
     SELECT 'upstream_write_seconds', '', extract(epoch FROM v_now - min(t.began_at))::double precision
     FROM upstream_write t HAVING count(*) > 0;
     RETURN QUERY
-    SELECT 'upstream_faulty_practices', '', count(DISTINCT f.practice_id)::double precision FROM upstream_fault f
-    WHERE f.seen_at > v_now - interval '1 hour';
+    SELECT 'upstream_misconfigured_practices', '', count(DISTINCT m.practice_id)::double precision
+    FROM upstream_misconfiguration m WHERE m.seen_at > v_now - interval '1 hour';
     RETURN QUERY
     SELECT 'webhook_endpoints', n.state, count(*)::double precision FROM (
         SELECT CASE

@@ -30,7 +30,7 @@ class Answer:
         return self.resource if 200 <= self.status < 300 else None
 
     @property
-    def fault(self) -> str | None:
+    def misconfiguration(self) -> str | None:
         """What an operator has to correct, or None if the answer is as it should be or may be so on a retry."""
         if 300 <= self.status < 500 and self.status not in _TRANSIENT:
             return f"status {self.status}"
@@ -40,8 +40,8 @@ class Answer:
 
     def readable(self, request: str) -> Resource:
         """The resource of a read. `request` names the read in what the operator is told."""
-        if self.fault is not None:
-            raise Misconfigured(f"the server answered the {request} with {self.fault}")
+        if self.misconfiguration is not None:
+            raise Misconfigured(f"the server answered the {request} with {self.misconfiguration}")
         if self.found is None:
             raise SystemUnavailable(self.retry_after)
         return self.found

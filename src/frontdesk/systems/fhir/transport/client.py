@@ -123,7 +123,7 @@ class FhirClient:
         if answer.status == 200 and is_record(answer.found, kind) and not _has_our_intent(answer.found, resource):
             # It ignored the condition: the record is somebody else's, and must not be taken for a booking gone wrong.
             reason = "the server answers If-None-Exist with another record: it does not search by identifier"
-            raise self.sender.report_fault(name, Misconfigured(reason))
+            raise self.sender.report_misconfiguration(name, Misconfigured(reason))
         return self._stored(kind, name, answer)
 
     async def update(self, deadline: Deadline, resource: Resource, beside: Sequence[Made] = ()) -> Resource:
@@ -205,7 +205,7 @@ class FhirClient:
         body = orjson.dumps(bundle("batch", [{"request": {"method": "GET", "url": query.target}} for query in queries]))
         request = Request("POST", self._base_url, "batch", body, {"Content-Type": JSON})
         answer = await self._get(deadline, request)
-        if answer.fault is None and answer.found is None:
+        if answer.misconfiguration is None and answer.found is None:
             raise SystemUnavailable(answer.retry_after)
         answers = batch_answers(answer.found, len(queries))
         if answers is None:
@@ -278,8 +278,8 @@ class FhirClient:
         try:
             found = answer.readable(name)
         except Misconfigured as error:
-            raise self.sender.report_fault(name, error) from None
-        self.sender.clear_fault(name)
+            raise self.sender.report_misconfiguration(name, error) from None
+        self.sender.clear_misconfiguration(name)
         return found
 
     async def _write(
@@ -306,13 +306,13 @@ class FhirClient:
         if answer.found is None or not is_record(answer.found, kind):
             reason = refusal_reason(answer.found)
             raise AnswerLost(failed=bool(reason), reason=reason)
-        self.sender.clear_fault(name)
+        self.sender.clear_misconfiguration(name)
         return answer.found
 
     def _check_written(self, name: str, answer: Answer) -> None:
         """Raises what the status of the answer to a write means, unless it is a success."""
         if 300 <= answer.status < 400 or answer.status in (401, 403):
-            raise self.sender.report_fault(
+            raise self.sender.report_misconfiguration(
                 name, Misconfigured(f"the server answered the {name} with status {answer.status}")
             )
         if answer.status in (408, 425, 429):
@@ -333,7 +333,7 @@ class FhirClient:
                 if not url.startswith((f"{self._base_url}/", f"{self._base_url}?")):
                     # Our credentials go to the configured server only.
                     reason = "the server's links to further pages lead to another address than baseUrl"
-                    raise self.sender.report_fault(name, Misconfigured(reason))
+                    raise self.sender.report_misconfiguration(name, Misconfigured(reason))
                 return url
         return None
 

@@ -43,9 +43,9 @@ class Request:
 
 
 class RequestSender:
-    """`on_recovery` is called on the first success after failures; `on_fault` with the name of a request and what is
-    wrong, from time to time while it lasts, and with None once the request succeeds. `requests` counts answers by the
-    class of their status, `none` if there was none."""
+    """`on_recovery` is called on the first success after failures. `on_misconfiguration` is called with the name of a
+    request and what an operator has to correct, repeatedly while it lasts, and with None once the request succeeds.
+    `requests` counts answers by the class of their status, `none` if there was none."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class RequestSender:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         on_recovery: Callable[[], None] = lambda: None,
-        on_fault: Callable[[str, str | None], None] = lambda _name, _reason: None,
+        on_misconfiguration: Callable[[str, str | None], None] = lambda _name, _reason: None,
         requests: Counter[str] | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(
@@ -67,31 +67,31 @@ class RequestSender:
         self._limit = asyncio.Semaphore(settings.max_concurrent)
         self._monotonic = monotonic
         self._on_recovery = on_recovery
-        self._on_fault = on_fault
+        self._on_misconfiguration = on_misconfiguration
         self._requests = Counter() if requests is None else requests
         self._report_again_at = 0.0
-        self.faults: dict[str, str] = {}  # by request, until one of the same name succeeds
+        self.misconfigurations: dict[str, str] = {}  # by request, until one of the same name succeeds
         self.breaker = Breaker(monotonic)
         self.answered_at: datetime | None = None
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    def report_fault(self, name: str, error: Misconfigured) -> Misconfigured:
-        """The fault, logged when it begins."""
-        is_new = self.faults.get(name) != error.reason
+    def report_misconfiguration(self, name: str, error: Misconfigured) -> Misconfigured:
+        """The error, which is logged when it is new."""
+        is_new = self.misconfigurations.get(name) != error.reason
         if is_new:
             _log.error("the scheduling system or its settings have to be corrected", extra={"reason": error.reason})
         if is_new or self._monotonic() >= self._report_again_at:
             self._report_again_at = self._monotonic() + _REPORT_INTERVAL_SECONDS
-            self._on_fault(name, error.reason)
-        self.faults[name] = error.reason
+            self._on_misconfiguration(name, error.reason)
+        self.misconfigurations[name] = error.reason
         return error
 
-    def clear_fault(self, name: str) -> None:
+    def clear_misconfiguration(self, name: str) -> None:
         """A request of this name has succeeded."""
-        if self.faults.pop(name, None) is not None:
-            self._on_fault(name, None)
+        if self.misconfigurations.pop(name, None) is not None:
+            self._on_misconfiguration(name, None)
 
     async def send(self, deadline: Deadline, request: Request) -> Answer:
         """The answer of the server. Raises SystemUnavailable if nothing was sent, else what httpx raises."""
@@ -124,11 +124,11 @@ class RequestSender:
         except (TimeoutError, SystemUnavailable) as error:
             self.breaker.failed()
             if isinstance(error, Misconfigured):
-                raise self.report_fault("credentials", error) from None
+                raise self.report_misconfiguration("credentials", error) from None
             if isinstance(error, SystemUnavailable):
                 raise
             raise SystemUnavailable from error
-        self.clear_fault("credentials")
+        self.clear_misconfiguration("credentials")
         deadline.check(write=request.is_write)
         return credentials
 
@@ -159,8 +159,8 @@ class RequestSender:
         try:
             self.breaker.admit()
         except SystemUnavailable as error:
-            if "credentials" in self.faults:
-                raise Misconfigured(self.faults["credentials"]) from error
+            if "credentials" in self.misconfigurations:
+                raise Misconfigured(self.misconfigurations["credentials"]) from error
             raise
         try:
             async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
