@@ -1,4 +1,4 @@
-"""The composition root: the only file that knows everything. Builds the ASGI application from the settings."""
+"""The composition root: builds the service and its ASGI application from the settings."""
 
 import os
 import time

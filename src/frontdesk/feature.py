@@ -53,7 +53,7 @@ class Core:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
-    """What a feature adds to the core, each under the name of what it is there."""
+    """What a feature adds to the core, each named as in the core."""
 
     operations: "tuple[Operation, ...]" = ()  # listed only to tokens that hold their scopes
     pending_appointments: "PendingAppointments | None" = None  # at the FHIR door

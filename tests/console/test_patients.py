@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from frontdesk.desk.patients import SHOWN
+from frontdesk.desk.patients import MAX_SHOWN
 from tests.console.desk import Document, key_in, records, stored, words
 from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, signed_in
@@ -71,8 +71,8 @@ async def test_a_search_shows_a_bounded_number_and_says_that_there_are_more(
     )
     answer = await staff.post("/console/patients", data={"search": "smi"})
     rows = [each for each in Document(answer.text).tagged("th") if each.attributes["scope"] == "row"]
-    assert len(rows) == SHOWN
-    assert f"{SHOWN} patients, and more: enter more to narrow it down</p>" in answer.text
+    assert len(rows) == MAX_SHOWN
+    assert f"{MAX_SHOWN} patients, and more: enter more to narrow it down</p>" in answer.text
 
 
 @pytest.mark.parametrize("text", ["", "   ", "!?", "x" * 201])

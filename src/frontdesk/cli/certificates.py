@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from frontdesk.settings import Settings
 
-_SOON = timedelta(days=14)
+_EXPIRES_SOON = timedelta(days=14)
 
 
 def check_certificate(
@@ -40,7 +40,7 @@ def check_certificate(
         if settings.base_url is None:
             return "warning", f"{detail}: set FRONTDESK_BASE_URL to the address that callers use"
         return "failed", f"{detail}, the host of FRONTDESK_BASE_URL"
-    if ends - now < _SOON:
+    if ends - now < _EXPIRES_SOON:
         return "warning", f"the TLS certificate {certificate} expires on {_day(ends)}"
     return "ok", f"TLS with a certificate until {_day(ends)}"
 

@@ -49,10 +49,10 @@ def _distribute(args: argparse.Namespace) -> None:
     with explain_database_errors(settings, owner=True):
         state = wait_for(distribute(owner_dsn(settings), progress))
     assert state.distribution is not None
-    answer(args, {"workers": list(state.distribution.workers)}, _where_distributed(state))
+    answer(args, {"workers": list(state.distribution.workers)}, _distribution_text(state))
 
 
-def _where_distributed(state: "SchemaState") -> str:
+def _distribution_text(state: "SchemaState") -> str:
     if state.distribution is None:
         return "on one server"
     if unfinished := state.distribution.unfinished:
@@ -75,7 +75,7 @@ def _status(args: argparse.Namespace) -> None:
         otherwise = "deferred" if m in deferred else "pending"
         rows.append((m.label, instant(state.migration_applied_at(m)) or otherwise))
     rows += [(f"functions/{f['name']}", f["appliedAt"] or "pending") for f in schema["functions"]]
-    text = f"Database: {where}; {_where_distributed(state)}; {state.pending or 'nothing'} pending.\n\n"
+    text = f"Database: {where}; {_distribution_text(state)}; {state.pending or 'nothing'} pending.\n\n"
     if deferred:
         text += "Once all nodes run this version: frontdesk db migrate --phase after\n\n"
     answer(args, document, text + table(("MIGRATION", "APPLIED"), rows, ""))

@@ -30,7 +30,7 @@ from frontdesk.systems.native.demo_calendar import count_ahead, fill_calendar
 SLUG = "demo"
 CREDENTIALS_FILE = "demo-credentials.json"
 
-_ENOUGH_AHEAD = 20
+_MIN_UPCOMING = 20
 _LOCK = 0x64656D6F  # an arbitrary lock id: "demo"
 
 
@@ -88,7 +88,7 @@ async def _prepare_practice(context: CommandContext, known: Demo | None, now: da
         practice_id = await import_practice(database, file, now, in_transaction=record)
         await fill_calendar(database, practice_id, file, now, past=True)
         return today
-    if known is None or await count_ahead(database, practice_id, now) >= _ENOUGH_AHEAD:
+    if known is None or await count_ahead(database, practice_id, now) >= _MIN_UPCOMING:
         return today if known is None else known.placed_on
     progress("Filling the demo practice's calendar")
     placed_on = known.placed_on

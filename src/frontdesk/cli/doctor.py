@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _GIBIBYTE = 1024**3
 _MIN_FREE_BYTES = 200 * 1024**2
 _MAX_CLOCK_DRIFT = timedelta(seconds=2)
-_OLDEST_KEY = timedelta(days=365)
-_LONG_OUTBOX = 100_000
+_MAX_KEY_AGE = timedelta(days=365)
+_MAX_OUTBOX_EVENTS = 100_000
 
 State = Literal["ok", "warning", "failed", "skipped"]
 
@@ -241,7 +241,7 @@ async def _keys(settings: "Settings", database: "Database") -> tuple[State, str]
     if not all(newest for _, newest in found):
         return "warning", "some are encrypted with an older secret: run frontdesk keys reencrypt"
     now = datetime.now(UTC)
-    if old := [purpose for purpose, record in in_use.items() if now - record.created_at > _OLDEST_KEY]:
+    if old := [purpose for purpose, record in in_use.items() if now - record.created_at > _MAX_KEY_AGE]:
         return "warning", f"older than a year: {', '.join(sorted(old))}; run frontdesk keys rotate"
     return "ok", f"{len(found)}, all can be decrypted"
 
@@ -323,7 +323,7 @@ async def _outbox(database: "Database") -> tuple[State, str]:
     events = 0
     for practice_id in await _practices(database):
         events += await count_events(database, practice_id)
-    return ("warning" if events > _LONG_OUTBOX else "ok"), f"{counted(events, 'event')} kept"
+    return ("warning" if events > _MAX_OUTBOX_EVENTS else "ok"), f"{counted(events, 'event')} kept"
 
 
 async def _practices(database: "Database") -> list[int]:

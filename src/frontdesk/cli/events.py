@@ -11,7 +11,7 @@ from frontdesk.cli.output import BadInput, to_json
 if TYPE_CHECKING:
     from frontdesk.outbound.webhooks.events import Event
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 _PAGE = 500
 _POLL_SECONDS = 1.0
 # An id is assigned up to ten seconds before its event commits; after that nothing appears below it.
@@ -64,7 +64,7 @@ def _tail(args: argparse.Namespace) -> None:
         floor = since or 0
         known: list[int] = []
         events = await newest_events(context.database, practice_id, _PAGE) if since is None else await after(since)
-        shown = events[-_SHOWN:] if since is None else events
+        shown = events[-_MAX_SHOWN:] if since is None else events
         while events:
             await show_all(shown)
             known = [*known, *(event.event_id for event in events)]

@@ -79,7 +79,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def client_documents(settings: "Settings") -> Finding:
-    """Clients that see the documents advertised do not fall back to registering: the way out must work."""
+    """The service must be able to fetch documents: clients that see them advertised do not register instead."""
     if not settings.client_metadata_documents:
         return "skipped", "FRONTDESK_CLIENT_METADATA_DOCUMENTS is off: assistants register themselves"
     from frontdesk.cli.connection import wait_for

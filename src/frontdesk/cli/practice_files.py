@@ -19,10 +19,10 @@ from frontdesk.cli.practice_preview import (
     first_file,
     not_checked,
     previewed,
+    remedy,
     stranded_choice,
     stranded_document,
     stranded_table,
-    way_out,
 )
 from frontdesk.cli.service_address import with_recorded_address
 
@@ -196,7 +196,7 @@ def _answer_refusal(args: argparse.Namespace, found: "StrandingReport") -> int:
         document["notLookedAt"] = found.unanswered
         sentence = f"Nothing was imported. {not_checked(found.unanswered)} Try again, or give --stranded keep."
     else:
-        sentence = f"Nothing was imported: {counted_stranded(found.stranded, 'would lose')}. {way_out(found)}"
+        sentence = f"Nothing was imported: {counted_stranded(found.stranded, 'would lose')}. {remedy(found)}"
     if args.json:
         print(to_json({"error": sentence, **document}))
     lines = [sentence, stranded_table(found.stranded)] if found.stranded else [sentence]

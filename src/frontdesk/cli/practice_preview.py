@@ -130,11 +130,11 @@ def answer_preview(args: argparse.Namespace, preview: _Preview) -> None:
 
 def _consequence(found: "StrandingReport", choice: "Choice") -> str:
     if found.must_be_refused(choice):
-        return f"The import would be refused. {way_out(found)}"
+        return f"The import would be refused. {remedy(found)}"
     return _CONSEQUENCES[choice] if found.can_cancel else _STAY
 
 
-def way_out(found: "StrandingReport") -> str:
+def remedy(found: "StrandingReport") -> str:
     if found.can_cancel:
         return "Give --stranded keep or --stranded cancel to say what becomes of them."
     return (

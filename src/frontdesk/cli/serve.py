@@ -97,7 +97,7 @@ def _serve(args: argparse.Namespace) -> None:
     def prepare() -> Callable[[], None]:
         if settings.uses_data_dir:
             prepare_data_dir(settings.data_dir)
-        start_database(settings, _say(args), creates=True)
+        start_database(settings, _progress(args), creates=True)
         prepared = wait_for(_prepare(args, settings))
         record_address(settings)
         return lambda: _announce(args, settings, prepared, found)
@@ -105,7 +105,7 @@ def _serve(args: argparse.Namespace) -> None:
     serve(settings, prepare)
 
 
-def _say(args: argparse.Namespace) -> Progress:
+def _progress(args: argparse.Namespace) -> Progress:
     return (lambda _step: None) if args.json else (lambda step: print(f"{step} ...", flush=True))
 
 
@@ -124,7 +124,7 @@ async def _prepare(args: argparse.Namespace, settings: "Settings") -> "tuple[Dem
             return None
         from frontdesk.cli.demo_data import prepare_demo
 
-        demo = await prepare_demo(context, ring, datetime.now(UTC), _say(args))
+        demo = await prepare_demo(context, ring, datetime.now(UTC), _progress(args))
         return demo, await sign_in_link(context, demo.staff_id)
 
     return await on_database(settings, work)

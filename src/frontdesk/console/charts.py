@@ -17,7 +17,7 @@ from frontdesk.desk.usage import REQUEST_OUTCOME_NAMES, REQUEST_OUTCOMES, Error,
 from frontdesk.domain.errors import CATALOGUE
 
 WIDTH, HEIGHT = 1000, 200
-_SHOWN_ERRORS = 4
+_MAX_ERRORS = 4
 _GAP = 0.25  # of a column's width
 _LABELS = 5
 
@@ -73,7 +73,7 @@ def requests_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -
 def errors_chart(counted: UsageReport, zone: ZoneInfo, formats: TimeFormats) -> Chart:
     """The most frequent errors, and the others as one series."""
     totals = counted.errors
-    shown = [error for error, _count in totals.most_common(_SHOWN_ERRORS)]
+    shown = [error for error, _count in totals.most_common(_MAX_ERRORS)]
     series = [Series(error_name(error), f"series-{place}", totals[error]) for place, error in enumerate(shown, 1)]
     rows = [[moment.errors[error] for error in shown] for moment in counted.moments]
     if len(totals) > len(shown):

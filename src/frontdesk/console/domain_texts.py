@@ -1,4 +1,4 @@
-"""What other parts of the service say, in the language of the request: English if the catalogue does not have it."""
+"""Texts of other parts of the service in the language of the request: English if the catalogue does not have them."""
 
 from collections.abc import Collection
 

@@ -97,7 +97,7 @@ def _collected(pairs: Sequence[tuple[str, str]]) -> Form:
 
 
 def _parts(content_type: str, body: bytes) -> list[tuple[str, str]]:
-    """By hand: the standard library's mail parser takes minutes for a form that was made to keep it busy."""
+    """Parsed by hand, because a crafted form keeps the standard library's mail parser busy for minutes."""
     boundary = _BOUNDARY.search(content_type.encode("latin-1", "replace"))
     if boundary is None:
         raise ValueError

@@ -29,7 +29,7 @@ from frontdesk.store.rows import Row
 from frontdesk.systems.port import SystemUnavailable
 
 PAGE = 50
-SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
+MAX_SHOWN_SUBJECTS = 4  # of a record; the others are behind a disclosure, without names
 _BATCHES = 20  # of the trail, searched for one page
 _STALLED_AFTER = timedelta(seconds=30)  # without progress for so long, the worker has died
 _PROGRESS_SECONDS = 1.0
@@ -104,7 +104,7 @@ class AuditRecords:
         if len(rows) > PAGE:
             rows, next_page = rows[:PAGE], rows[PAGE - 1]["record_id"]
         records = [{**row, "subject_ids": _wanted_first(row["subject_ids"], wanted.subject)} for row in rows]
-        shown = {each for record in records for each in record["subject_ids"][:SHOWN_SUBJECTS]}
+        shown = {each for record in records for each in record["subject_ids"][:MAX_SHOWN_SUBJECTS]}
         patients = await self._patients(context, sorted(shown | {wanted.subject or ""}))
         if patients:
             await context.record("console.audit", *sorted(patients), read=True)
@@ -123,7 +123,7 @@ class AuditRecords:
                 actors[record["actor"]],
                 [
                     named[each]
-                    for each in record["subject_ids"][:SHOWN_SUBJECTS]
+                    for each in record["subject_ids"][:MAX_SHOWN_SUBJECTS]
                     if each in named and each != record["actor"]
                 ],
                 overrides.get(record["record_id"]),

@@ -76,7 +76,7 @@ class Calendar:
         return await (await self.systems(context.staff.caller())).directory()
 
     async def next_working_day(self, context: ActionContext, query: CalendarQuery) -> date | None:
-        """The day to show in place of today; None is today, where somebody works or comes, or nobody ever works."""
+        """The day to show instead of today; None: today, if it has hours or appointments, or nobody has hours."""
         system = await self.systems(context.staff.caller())
         if Capability.OPENING_HOURS not in system.capabilities:
             return None

@@ -1,7 +1,7 @@
 """Live updates for open calendar pages of this process, by practice.
 
-Each page hears of a first change at once and of further ones once a second: a page costs far more than a booking, and
-many may be open. Streams end when the port closes, because the server waits for them.
+Each page is notified of a change at once, and of further ones once a second: rendering a page costs far more than a
+booking, and many may be open. Streams end when the port closes, because the server waits for them.
 """
 
 import asyncio

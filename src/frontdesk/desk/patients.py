@@ -22,7 +22,7 @@ from frontdesk.store.database import Database
 from frontdesk.systems.port import AppointmentFilter, Capability, PatientSearch, SchedulingSystem, appointment_pages
 from frontdesk.texts import Text
 
-SHOWN = 25
+MAX_SHOWN = 25
 MAX_SEARCH_LENGTH = 200
 _MAX_WORDS = 6
 _FEWEST_DIGITS, _TAIL_DIGITS = 3, 7
@@ -109,11 +109,11 @@ class Patients:
         for search in searches:
             if search != PatientSearch():
                 found += [
-                    each for each in await searching.search_patients(search, limit=SHOWN + 1) if each not in found
+                    each for each in await searching.search_patients(search, limit=MAX_SHOWN + 1) if each not in found
                 ]
-        shown = found[:SHOWN]
+        shown = found[:MAX_SHOWN]
         await context.record("console.search_patients", *(each.id for each in shown), read=True)
-        return PatientHits(shown, len(found) > SHOWN)
+        return PatientHits(shown, len(found) > MAX_SHOWN)
 
     async def read(self, context: ActionContext, patient_id: str) -> PatientView:
         system = await self.systems(context.staff.caller())

@@ -31,7 +31,7 @@ from frontdesk.outbound.webhooks.sender import Sender, Sent, send_test
 from frontdesk.store.database import Database
 
 MAX_ENDPOINTS = 20  # every event is sent to each
-_DEAD_SHOWN = 20
+_MAX_DEAD_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Webhooks:
         context.require("admin")
         found = []
         for endpoint in await list_endpoints(self.database, context.practice_id):
-            dead = await list_deliveries(self.database, endpoint.endpoint_id, "dead", _DEAD_SHOWN)
+            dead = await list_deliveries(self.database, endpoint.endpoint_id, "dead", _MAX_DEAD_SHOWN)
             found.append(EndpointView(endpoint, dead))
         return found
 

@@ -62,13 +62,13 @@ def free_gaps(busy: Busy, capacity: int, procedure: Procedure) -> Iterator[Gap]:
     """
     taken = procedure.duration_minutes + procedure.buffer_after_minutes
     lanes = [_gaps(busy, lane, taken) for lane in range(1, capacity + 1)]
-    free = lanes[0] if capacity == 1 else _united(merge(*lanes))
+    free = lanes[0] if capacity == 1 else _merged_gaps(merge(*lanes))
     if max(busy.lanes, default=0) < OVERRIDE_LANE:
         return free
-    return _clear_of(free, _full_spans(busy, capacity), taken)
+    return _outside_full_spans(free, _full_spans(busy, capacity), taken)
 
 
-def most_taken(busy: Busy, capacity: int, begin: int, end: int) -> int:
+def max_taken(busy: Busy, capacity: int, begin: int, end: int) -> int:
     """The most places that are taken at the same time in begin <= t < end."""
     taken = [count for since, until, count in _counted(busy, capacity) if since < end and until > begin]
     return max(taken, default=0)
@@ -259,7 +259,7 @@ def _gaps(busy: Busy, lane: int, taken: int) -> Iterator[Gap]:
     yield free, _NEVER
 
 
-def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
+def _merged_gaps(gaps: Iterator[Gap]) -> Iterator[Gap]:
     """Overlapping gaps merged; the input is sorted by start."""
     first, last = next(gaps)
     for start, end in gaps:
@@ -271,7 +271,7 @@ def _united(gaps: Iterator[Gap]) -> Iterator[Gap]:
     yield first, last
 
 
-def _clear_of(gaps: Iterator[Gap], full: Sequence[tuple[int, int]], taken: int) -> Iterator[Gap]:
+def _outside_full_spans(gaps: Iterator[Gap], full: Sequence[tuple[int, int]], taken: int) -> Iterator[Gap]:
     """The gaps without the starts of slots that would overlap a full span."""
     for first, last in gaps:
         for since, until in full:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from frontdesk.domain.availability import Busy, OpenTimes, first_full, free_gaps, most_taken
+from frontdesk.domain.availability import Busy, OpenTimes, first_full, free_gaps, max_taken
 from frontdesk.domain.directory import Directory, Location, Procedure, Provider, VisitType
 from frontdesk.domain.local_time import clock_text, instant_at, local_date, zone
 from frontdesk.texts import N_, Text
@@ -29,8 +29,8 @@ RULES: Mapping[Rule, str] = {
     "procedure": N_("visit that the provider does not perform"),
 }
 
-LATEST = timedelta(minutes=15)  # after the start, for patients who are already here
-FURTHEST = timedelta(days=730)  # as far as a practice can set its horizon
+MAX_AFTER_START = timedelta(minutes=15)  # after the start, for patients who are already here
+MAX_AHEAD = timedelta(days=730)  # as far as a practice can set its horizon
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class ProposedVisit:
                 ),
             )
         else:
-            taken = most_taken(busy, capacity, at, at + 1)
+            taken = max_taken(busy, capacity, at, at + 1)
             yield BrokenRule(
                 "full",
                 Text(

@@ -154,7 +154,7 @@ def _arguments(
 
 
 def _query_pairs(query: bytes) -> list[tuple[str, str]]:
-    """The parameters as they came; bytes that are not UTF-8 are kept for the reading to refuse."""
+    """The parameters as they came; bytes that are not UTF-8 are kept, and refused when the arguments are read."""
     text = query.decode("utf-8", "surrogateescape")
     if "%" not in text and "+" not in text and text.count("&") < MAX_PARAMETERS:  # nothing to decode: much faster
         return [(name, value) for name, _, value in (pair.partition("=") for pair in text.split("&") if pair)]

@@ -132,7 +132,7 @@ class Engine:
     async def _cached(
         self, operation: Operation, caller: Caller, key: CacheKey
     ) -> tuple[Answer | None, PracticeVersions | None]:
-        """The cached answer if it is fresh, and the practice's versions if they were read to tell."""
+        """The cached answer if it is fresh, and the practice's versions if they had to be read."""
         entry = self.answers.lookup(caller, key)
         if entry is None:
             return None, None

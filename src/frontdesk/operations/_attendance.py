@@ -1,4 +1,4 @@
-"""Writes that only staff perform: no door offers them, and no scope leads to them."""
+"""Writes that only staff perform: no door offers them, and no scope includes them."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta

@@ -1,11 +1,11 @@
-"""Bookings against the booking rules, which only staff make: no door offers them, and no scope leads to them."""
+"""Bookings against the booking rules, which only staff make: no door offers them, and no scope includes them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from frontdesk.audit.sentences import AuditSentence
 from frontdesk.domain.appointments import RESCHEDULABLE, Appointment
-from frontdesk.domain.booking_rules import FURTHEST, LATEST, BrokenRule, Rule
+from frontdesk.domain.booking_rules import MAX_AFTER_START, MAX_AHEAD, BrokenRule, Rule
 from frontdesk.domain.errors import PATIENT_OVERLAP, FieldError, Problem, declined, invalid
 from frontdesk.domain.ids import PATIENT_ID, new_appointment_id
 from frontdesk.domain.local_time import instant_at
@@ -21,9 +21,9 @@ from frontdesk.systems.port import BookingSeen, Capability, OverrideCheck, Sched
 from frontdesk.texts import Text
 
 _TOO_LATE = Text(
-    "This began more than %(minutes)s minutes ago, and can no longer be booked.", minutes=LATEST.seconds // 60
+    "This began more than %(minutes)s minutes ago, and can no longer be booked.", minutes=MAX_AFTER_START.seconds // 60
 )
-_TOO_FAR = Text("This is more than %(days)s days ahead, further than anybody can book.", days=FURTHEST.days)
+_TOO_FAR = Text("This is more than %(days)s days ahead, further than anybody can book.", days=MAX_AHEAD.days)
 
 
 class Request(WriteInput):
@@ -57,9 +57,9 @@ async def check_override(
     if moved is not None:
         require_state(moved, RESCHEDULABLE, now, only_upcoming=True)
     starts = instant_at(slot.start)
-    if starts < now - LATEST:
+    if starts < now - MAX_AFTER_START:
         raise declined(_TOO_LATE)
-    if starts > now + FURTHEST:
+    if starts > now + MAX_AHEAD:
         raise declined(_TOO_FAR)
     if not checked.slot.available:
         raise Problem("slot_unavailable", "The practice no longer offers this visit, this provider or this location.")

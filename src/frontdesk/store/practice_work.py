@@ -34,7 +34,7 @@ async def for_each_practice(
     them.
 
     Raises where the cause is not a single practice: the database is down, or every one of several practices failed.
-    The practices of a lost worker are not the database.
+    A lost worker of a cluster is no outage of the database.
     """
     waiting = list(practice_ids)
     random.shuffle(waiting)  # so that no practice is always last

@@ -22,7 +22,7 @@ from frontdesk.store.notifications import notify
 from frontdesk.store.rows import field_names, from_row, upsert_sql
 from frontdesk.store.statistics import analyze_grown_tables
 
-_MANY_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
+_ANALYZE_FROM_PATIENTS = 500  # fewer take up no more than a table that is never worth analyzing
 
 T = TypeVar("T", Location, Provider, VisitType)
 InTransaction = Callable[[Connection, int], Awaitable[None]]
@@ -111,7 +111,7 @@ async def import_practice(
         if in_transaction is not None:
             await in_transaction(connection, practice_id)
         await notify(connection, "practice", slug)
-    if len(file.patients) >= _MANY_PATIENTS:
+    if len(file.patients) >= _ANALYZE_FROM_PATIENTS:
         with contextlib.suppress(DatabaseUnavailable):  # the import is committed, and housekeeping tries again
             await analyze_grown_tables(database)
     return practice_id

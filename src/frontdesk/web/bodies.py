@@ -31,8 +31,8 @@ async def read_body(request: HttpRequest, receive: Receive, limit: int = MAX_BOD
 
 
 def identify_again(request: HttpRequest, authenticator: Authenticator, resource: str = "") -> None:
-    """Forgets the caller unless their status is still the one that the gateway has checked: the body may have taken its
-    time, and the client may have been disabled meanwhile."""
+    """Forgets the caller unless their status is still the one that the gateway has checked: the client
+    may have been disabled while the body arrived."""
     if request.token and request.caller is not None:
         request.caller = authenticator.lookup(request.token, resource)
 

@@ -1,6 +1,6 @@
 """The lock of a shared desk: a short PIN unlocks a session that its owner has opened in the same browser.
 
-A PIN is never a first factor. Wrong PINs are counted per session and never forgiven: the last one allowed ends it.
+A PIN is never a first factor. The count of a session's wrong PINs is never reset; at its limit the session ends.
 """
 
 import asyncio

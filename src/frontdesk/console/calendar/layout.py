@@ -25,8 +25,8 @@ from frontdesk.domain.holds import Hold
 from frontdesk.domain.local_time import DAY_MINUTES, instant_at, local_date, local_day_bounds, minute_of, zone
 
 _USUAL_HOURS = (8 * HOUR, 17 * HOUR)
-_FEWEST_HOURS = 8 * HOUR
-_LANES_KEPT_FREE = 4  # beyond that, only lanes in use are shown
+_MIN_HOURS = 8 * HOUR
+_MAX_FREE_LANES = 4  # beyond that, only lanes in use are shown
 _USUAL_ROWS = 6  # of an appointment, on a day that has none
 MAX_LANES = 12
 HUES = 8
@@ -106,7 +106,7 @@ class _Page:
         appointments: Sequence[Appointment | Hold],
     ) -> Column:
         shades = self._shades(day, provider, spans, [] if spans else closures) if self.found.hours_known else []
-        capacity = min(provider.capacity, _LANES_KEPT_FREE)
+        capacity = min(provider.capacity, _MAX_FREE_LANES)
         entries = self._entries(day, capacity, appointments)
         lanes = max([capacity, *(entry.lane for entry in entries)])
         if lanes > 1:
@@ -239,7 +239,7 @@ def _hours(
     if any(start >= end for start, end in walls):  # over midnight, or a repeated hour
         return 0, DAY_MINUTES
     opens = min(start for start, _ in walls) // HOUR * HOUR
-    closes = max(-(-max(end for _, end in walls) // HOUR) * HOUR, opens + _FEWEST_HOURS)
+    closes = max(-(-max(end for _, end in walls) // HOUR) * HOUR, opens + _MIN_HOURS)
     return min(opens, DAY_MINUTES - HOUR), min(closes, DAY_MINUTES)
 
 

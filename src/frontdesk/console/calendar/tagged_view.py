@@ -1,4 +1,4 @@
-"""The view of a calendar page with tags, by which a page that is open already says what it has."""
+"""The view of a calendar page with tags, by which an open page tells what it shows already."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -9,7 +9,7 @@ from frontdesk.audit.reading import AuditFilter
 from frontdesk.console.audit_sentences import audit_sentence, operation_title, recorded, subject_name, subject_path
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
-from frontdesk.desk.audit import SHOWN_SUBJECTS, RecordPage
+from frontdesk.desk.audit import MAX_SHOWN_SUBJECTS, RecordPage
 from frontdesk.domain.errors import CATALOGUE
 from frontdesk.texts import N_
 
@@ -42,7 +42,7 @@ async def _audit(request: ConsoleRequest) -> Response:
         operations=_with_chosen([("", _("Anything")), *_by_title(recorded())], asked["operation"]),
         outcomes=_with_chosen([("", _("Any")), *((key, _(text)) for key, text in _OUTCOMES.items())], asked["outcome"]),
         patients=_with_chosen([("", _("Anybody")), *_by_name(page)], asked["patient"]),
-        shown_subjects=SHOWN_SUBJECTS,
+        shown_subjects=MAX_SHOWN_SUBJECTS,
         further=None if page is None or page.before is None else with_query("/audit", {**kept, "before": page.before}),
         newest=with_query("/audit", kept) if place is not None else None,
         narrowed=bool(kept),

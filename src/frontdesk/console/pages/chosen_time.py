@@ -24,7 +24,7 @@ from frontdesk.domain.slot_ids import SlotRef
 from frontdesk.texts import N_
 
 SHOWN_ON_FORM = ("slot_unavailable", "validation", "conflict", "upstream_unavailable")
-_NEAREST = 6
+_MAX_NEAREST = 6
 _SKIPPED = N_("The clocks skip this time on that day.")
 NO_OVERRIDE: Mapping[str, object] = {"broken": (), "fields": {}}
 
@@ -73,7 +73,7 @@ class ChosenTime:
         days = {"from": self.day.isoformat(), "to": self.day.isoformat()}
         found = await request.run("search_slots", {**ids, **visit, **days, "limit": 200})
         starts = [datetime.fromisoformat(item["start"]) for item in found["items"]]
-        nearest = sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_NEAREST])
+        nearest = sorted(sorted(starts, key=lambda each: abs(each - self.start))[:_MAX_NEAREST])
         local = [each.astimezone(zone(self.location.time_zone)) for each in nearest]
         return [replace(self, day=each.date(), clock=each.time()) for each in local]
 

@@ -1,7 +1,7 @@
 """The authorization endpoint, and the page on which staff agree that an assistant acts for them.
 
-The browser is redirected to an application only once somebody has decided: the endpoint is no open redirector (RFC
-9700), and an application that registered itself gets nobody to its address with a request that is refused.
+The browser is redirected to an application only once somebody has decided, so the endpoint is no open redirector (RFC
+9700): anybody can register an application, and a refused request must not lead to its address.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def authorization_routes(console: Console) -> list[Route]:
         if not any(map(is_document, parameters.get("client_id", ()))):  # fetched only for signed-in staff
             with outages_as_problems():
                 await _application_and_address(console, parameters)
-        return _unsevered(RedirectResponse(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", 303))
+        return _with_opener(RedirectResponse(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", 303))
 
     return [Route("/oauth/authorize", with_error_pages(console, "/oauth/authorize", authorize), methods=["GET"])]
 
@@ -129,7 +129,7 @@ def _page(
         proof=_needed_proof(request),
         sign_in_again=_(_SIGN_IN_AGAIN),
     )
-    return _may_leave_for(response, asked.redirect_uri)
+    return _allow_redirect(response, asked.redirect_uri)
 
 
 async def _decide(request: ConsoleRequest) -> Response:
@@ -176,7 +176,7 @@ async def _sign_in_again(request: ConsoleRequest, parameters: Parameters) -> Res
     back = quote(f"{PREFIX}{CONNECT}?{_canonical(parameters)}", safe="")
     response = RedirectResponse(f"{PREFIX}/sign-in?next={back}", 303)
     delete_cookie(response, SESSION, request.console.settings)
-    return _unsevered(response)
+    return _with_opener(response)
 
 
 async def _read(request: ConsoleRequest, parameters: Parameters) -> AuthorizationRequest:
@@ -223,18 +223,18 @@ def _answer(request: ConsoleRequest, redirect_uri: str, parameters: Parameters, 
     address = with_parameters(
         redirect_uri, **answer, state=state_of(parameters), iss=request.console.settings.public_url
     )
-    return _may_leave_for(RedirectResponse(address, 303), redirect_uri)
+    return _allow_redirect(RedirectResponse(address, 303), redirect_uri)
 
 
-def _may_leave_for(response: Response, redirect_uri: str) -> Response:
-    """Browsers apply `form-action` also to where a form's answer redirects."""
+def _allow_redirect(response: Response, redirect_uri: str) -> Response:
+    """Allows the redirect that answers a form, to which browsers apply `form-action`, too."""
     allowed = f"form-action 'self' {source_of(redirect_uri)}"
     response.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", allowed)
-    return _unsevered(response)
+    return _with_opener(response)
 
 
-def _unsevered(response: Response) -> Response:
-    """Lets the page that opened this window hear of its end: web applications connect in a window of their own."""
+def _with_opener(response: Response) -> Response:
+    """Keeps the reference of the page that opened this window: web applications connect in a window of their own."""
     response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
     return response
 

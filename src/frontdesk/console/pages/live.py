@@ -28,7 +28,7 @@ class _Stream(StreamingResponse):
 
     def __init__(self, request: ConsoleRequest, listener: Listener, place: ExitStack) -> None:
         super().__init__(
-            _words(request, listener),
+            _events(request, listener),
             headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it
             media_type="text/event-stream",
         )
@@ -50,10 +50,10 @@ async def _live(request: ConsoleRequest) -> Response:
     return _Stream(request, listener, place)
 
 
-async def _words(request: ConsoleRequest, listener: Listener) -> AsyncIterator[bytes]:
+async def _events(request: ConsoleRequest, listener: Listener) -> AsyncIterator[bytes]:
     yield _RETRY
     checked = time.monotonic()
-    while (word := await listener.next(HEARTBEAT_SECONDS)) != "over":
+    while (signal := await listener.next(HEARTBEAT_SECONDS)) != "over":
         if time.monotonic() - checked >= _CHECK_SECONDS:
             checked = time.monotonic()
             try:
@@ -64,7 +64,7 @@ async def _words(request: ConsoleRequest, listener: Listener) -> AsyncIterator[b
             if not signed_in:
                 yield _SIGNED_OUT
                 return
-        yield _CHANGED if word == "changed" else _ALIVE
+        yield _CHANGED if signal == "changed" else _ALIVE
 
 
 async def _session(request: ConsoleRequest) -> Response:

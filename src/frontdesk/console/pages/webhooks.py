@@ -25,7 +25,7 @@ async def _list(
         "webhooks.html",
         title=_("Webhooks"),
         status=422 if errors else 200,
-        told=await request.desk.webhooks.all(request.context),
+        endpoints=await request.desk.webhooks.all(request.context),
         slug=request.staff.practice_slug,
         event_types=event_types(),
         typed=typed or Form(),

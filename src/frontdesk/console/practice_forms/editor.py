@@ -1,4 +1,4 @@
-"""The way of every form that edits a practice: typed, judged, shown as before and after, and applied.
+"""The steps of every form that edits a practice: input, validation, a preview of the changes, and the import.
 
 A form changes the practice's document, which is then imported like an uploaded practice file, at the version that the
 form was opened at.

@@ -1,4 +1,4 @@
-"""Fields of a form that edit one mapping of the practice file. Its own validation judges what was typed."""
+"""Fields of a form that edit one mapping of the practice file. The rules of the practice file validate the input."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from frontdesk.console.language import weekdays
 from frontdesk.domain.directory import DAYS, Location, OpeningHours, Provider, TimeOff
 from frontdesk.texts import N_
 
-_FEWEST_TIMES = 2  # a day: one before and one after a break
+_MIN_TIMES = 2  # a day: one before and one after a break
 _MAX_TIMES = 10
 _MAX_ROWS = 100
 
@@ -124,7 +124,7 @@ def weeks(form: Form, locations: Mapping[int, Location]) -> list[Week]:
         if location is None:
             continue
         names = [f"hours.{location.id}.{day}" for day in DAYS]
-        count = max(_FEWEST_TIMES, *(_count(form, name, "from", "to") for name in names))
+        count = max(_MIN_TIMES, *(_count(form, name, "from", "to") for name in names))
         count = min(count + (added == key), _MAX_TIMES)
         found.append(
             Week(

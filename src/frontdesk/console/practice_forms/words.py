@@ -1,4 +1,4 @@
-"""What a change does to a practice, in plain words: each record that it touches, now and afterwards."""
+"""Describes the changes to a practice: each record that changes, before and after."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ class Calls:
         await self._engine.admit(self._call(operation, {}))
 
     async def admit_again(self) -> None:
-        """Checks the caller again after the body, which may have taken its time."""
+        """Checks the caller again after the body has arrived, which may take long."""
         assert self.operation is not None, "admit comes first"
         identify_again(self._http, self._engine.authenticator)
         await self.admit(self.operation)

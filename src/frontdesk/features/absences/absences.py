@@ -110,7 +110,7 @@ class Absences:
                     continue
                 if appointment is not None and not row.has_begun:
                     row = replace(row, proposals=await times.of(appointment))
-            called_by = actors[entry.called_by] if entry.called_by and entry.told_place == row.place else None
+            called_by = actors[entry.called_by] if entry.called_by and entry.announced_place == row.place else None
             rows.append(replace(row, patient=contacts.get(entry.patient_id), called_by=called_by))
         await context.record((CALL_LIST if purpose == "call_list" else LOOK).name, *sorted(contacts), read=True)
         provider = directory.providers[absence.provider_id]

@@ -1,4 +1,4 @@
-"""The ways to an absence from the calendar and from blocked time."""
+"""Links to absences, on the calendar and on the page of blocked time."""
 
 from collections.abc import Mapping
 

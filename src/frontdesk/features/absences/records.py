@@ -51,7 +51,7 @@ class AbsenceEntry:
     request_id: str | None = None
     failure: str | None = None
     outcome: str | None = None  # the place that the last choice gave it
-    told_place: str | None = None  # the place that the patient was told
+    announced_place: str | None = None  # the place that the patient was told
     called_by: str | None = None
     called_at: datetime | None = None
 
@@ -87,7 +87,7 @@ class AbsenceRow:
     @property
     def to_call(self) -> bool:
         """Whether the patient has to know: also one who was told something else."""
-        return self.state in ("moved", "cancelled") or self.entry.told_place is not None
+        return self.state in ("moved", "cancelled") or self.entry.announced_place is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ UPDATE absence_appointment SET choice = $6, slot_id = NULL, failure = $7, outcom
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 AND choice = $4 AND request_id = $5
 """
 _CALLED = """
-UPDATE absence_appointment SET told_place = $4, called_by = $5, called_at = $6
+UPDATE absence_appointment SET announced_place = $4, called_by = $5, called_at = $6
 WHERE practice_id = $1 AND absence_id = $2 AND appointment_id = $3 RETURNING patient_id
 """
 _MAX_PLACE_LENGTH = 100

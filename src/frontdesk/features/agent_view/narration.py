@@ -135,13 +135,13 @@ def read_back(record: object) -> str:
             before = local_time_text(str(record["rescheduledFrom"]))
             sentence = _("%(new)s, instead of %(before)s", new=sentence, before=before)
         if record.get("reason"):
-            return _("“%(told)s. Reason: %(reason)s. Is that right?”", told=sentence, reason=record["reason"])
+            return _("“%(sentence)s. Reason: %(reason)s. Is that right?”", sentence=sentence, reason=record["reason"])
     else:
         removed = _("removed")
         sentence = ", ".join(
             f"{name} {removed if value is None else value}" for name, value in record.items() if not name.endswith("Id")
         )
-    return _("“%(told)s. Is that right?”", told=sentence)
+    return _("“%(sentence)s. Is that right?”", sentence=sentence)
 
 
 def local_time_text(start: str) -> str:

@@ -216,7 +216,7 @@ async def _render(
             "kind": kind,
             "again": typed is not None,
             "confirming": _TOKEN in values,
-            "told": narration.before(walk.operation, confirming=_TOKEN in values),
+            "known": narration.before(walk.operation, confirming=_TOKEN in values),
             "fields": _fields(walk, values, sandbox=sandbox),
             "simulate": walk.step.simulate if walk.step is not None else None,
             "blocked": _(_ONLY_SANDBOX) if kind == "commit" and not sandbox else None,

@@ -1,6 +1,6 @@
 """Holds: clients of the FHIR door keep an open slot for a few minutes before they book it.
 
-That held time is nobody else's, in every lane, search and calendar, is for the core to see to.
+The core keeps held time closed to others, in every lane, search and calendar.
 """
 
 from frontdesk.feature import Feature

@@ -67,7 +67,7 @@ def _resource(record: dict[str, Any]) -> Resource:
 
 
 async def hold(request: FhirRequest, document: object) -> Reply:
-    """Holds the time of a proposed appointment. Whom it is for is said by `$book`."""
+    """Holds the time of a proposed appointment. `$book` supplies the patient."""
     calls, appointment = request.calls, proposed_appointment(document, request.base, "$hold")
     if str(appointment.get("id", "")).startswith(PREFIX):
         raise Problem("conflict", "The appointment is held already.")
@@ -99,7 +99,7 @@ async def book(request: FhirRequest, resource: Resource) -> Reply:
 
 
 async def _held_time(hold_id: str, calls: Calls, wanted: RequestedAppointment) -> tuple[Operation, dict[str, str]]:
-    """Time, place and service must be those that are held. Whether they still are is for the booking to say."""
+    """Time, place and service must be those that are held. The booking checks whether they still are."""
     held = await _held_slot(calls, hold_id)
     if held is not None:
         require_agreement(wanted, held)

@@ -124,7 +124,7 @@ async def find_link_again(database: Database, practice_id: int, appointment_id: 
 
 
 async def count_date(database: Database, link: UsedLink, entry: AuditEntry, *, is_right: bool) -> bool:
-    """Whether a date of birth opens the link. The count decides: of guesses at the same time, none is free."""
+    """Whether a date of birth opens the link. The attempt is counted first, so that concurrent guesses count, too."""
     async with database.transaction(link.practice_id) as connection:
         wrong = 0 if is_right else 1
         counted = await connection.fetchval(

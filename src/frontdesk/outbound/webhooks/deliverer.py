@@ -35,7 +35,7 @@ MAX_ATTEMPTS = 15
 MAX_CONCURRENT = 32
 MAX_PER_ENDPOINT = 4
 _POLL_INTERVAL_SECONDS = 1.0
-_MARKS_KEPT = 10_000
+_CACHED = 10_000
 _PAUSE_SECONDS = 0.02  # deliveries that end together are followed up together
 _MAX_PRACTICES_PER_LOOK = 1000  # practices; more take turns, so that looking for work stays cheap
 _FIRST_WAIT = timedelta(seconds=5)
@@ -89,7 +89,7 @@ class Deliverer:
         self._lease = lease
         self._holder = secrets.token_hex(8)
         self._outcomes = Outcomes(database, self._holder, on_paused, clock)
-        self._public_only = BoundedCache[str, bool](_MARKS_KEPT)  # by endpoint; it never changes
+        self._public_only = BoundedCache[str, bool](_CACHED)  # by endpoint; it never changes
         self._sending: dict[asyncio.Task[None], int] = {}  # with the practice of each
         self._ended = asyncio.Event()
         self._checked_until = 0

@@ -28,9 +28,9 @@ CREATE TABLE absence_appointment (
     choice         text CHECK (choice IN ('move', 'cancel', 'back', 'leave')),  -- all but leave: not executed yet
     slot_id        text,  -- where to move it
     request_id     text,  -- of the request that made the choice: audit records carry it, and the idempotency key contains it
-    failure          text,  -- why the last choice was not executed
+    failure        text,  -- why the last choice was not executed
     outcome        text,  -- the place that the last choice gave it
-    told_place     text,  -- the place that the patient was told
+    announced_place text,  -- the place that the patient was told
     called_by      text,
     called_at      timestamptz,
     PRIMARY KEY (practice_id, absence_id, appointment_id),
