@@ -51,13 +51,13 @@ class Booker:
         return taken
 
     def run(self, seconds: float, connections: int = CONNECTIONS) -> load.Measured:
-        most = int(seconds * _MAX_PER_SECOND)
-        bookings = self.take(most)
+        limit = int(seconds * _MAX_PER_SECOND)
+        bookings = self.take(limit)
         arguments = (self._service.port, bookings, connections, seconds)
         measured: load.Measured = accounted(
             lambda: self._service.processes, lambda: self._generators.run(load.book, *arguments)
         )
-        self._first += measured.drained["booked"] - most
+        self._first += measured.drained["booked"] - limit
         return measured
 
 

@@ -135,19 +135,19 @@ def is_clear_yes(text: str) -> bool:
     return words[:1] in (["yes"], ["yeah"], ["correct"]) and not {"no", "not", "don't", "but", "wait"} & set(words)
 
 
-def read_back(told: dict[str, Any]) -> str:
+def read_back(record: dict[str, Any]) -> str:
     """The proposed change in words, without ids."""
-    if "start" in told:
-        whose = f"{told['firstName']} {told['lastName']}, " if "lastName" in told else ""
-        instead = f", instead of {spoken(told['rescheduledFrom'])}" if "rescheduledFrom" in told else ""
+    if "start" in record:
+        whose = f"{record['firstName']} {record['lastName']}, " if "lastName" in record else ""
+        instead = f", instead of {spoken(record['rescheduledFrom'])}" if "rescheduledFrom" in record else ""
         return (
-            f"Let me read that back: {whose}{told['visitTypeName']} with {told['providerName']}, "
-            f"{told['locationName']}, {spoken(told['start'])}{instead}. Is that right?"
+            f"Let me read that back: {whose}{record['visitTypeName']} with {record['providerName']}, "
+            f"{record['locationName']}, {spoken(record['start'])}{instead}. Is that right?"
         )
-    said = ", ".join(
-        f"{name} {'removed' if value is None else value}" for name, value in told.items() if not name.endswith("Id")
+    changes = ", ".join(
+        f"{name} {'removed' if value is None else value}" for name, value in record.items() if not name.endswith("Id")
     )
-    return f"Let me read that back: {said}. Is that right?"
+    return f"Let me read that back: {changes}. Is that right?"
 
 
 class Conversation:

@@ -175,25 +175,25 @@ async def test_a_lower_role_takes_effect_on_connections_made_before(world: World
     assert "confirmationToken" in (await call(assistant.http, "create_patient", **NEW_PATIENT))["structuredContent"]
     staff_id = admin.headers[TEST_STAFF]
     assert (await other.post(f"/console/staff/{staff_id}/change", data={"change": "staff"})).status_code == 303
-    await told(world, staff_id)
+    await notify(world, staff_id)
     answer = await call(assistant.http, "create_patient", **NEW_PATIENT)
     assert answer["structuredContent"]["code"] == "forbidden_scope"
     assert "patients:write" not in (await assistant.refresh()).json()["scope"]
     # Back in the old role, the old consent holds again.
     assert (await other.post(f"/console/staff/{staff_id}/change", data={"change": "admin"})).status_code == 303
-    await told(world, staff_id)
+    await notify(world, staff_id)
     assert "confirmationToken" in (await call(assistant.http, "create_patient", **NEW_PATIENT))["structuredContent"]
 
     assert (await other.post(f"/console/staff/{staff_id}/change", data={"change": "disable"})).status_code == 303
-    await told(world, staff_id)
+    await notify(world, staff_id)
     assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
     assert (await assistant.refresh()).status_code == 400
     assert (await other.post(f"/console/staff/{staff_id}/change", data={"change": "enable"})).status_code == 303
-    await told(world, staff_id)
+    await notify(world, staff_id)
     assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"
 
 
-async def told(world: World, staff_id: str) -> None:
+async def notify(world: World, staff_id: str) -> None:
     """Passes the notification on, as the listener of a running service does."""
     rows = await world.database.fetch("SELECT client_id FROM client WHERE staff_id = $1", staff_id)
     for row in rows:
@@ -240,7 +240,7 @@ async def test_an_earlier_consent_is_asked_for_again_and_replaced(world: World, 
     assistant = await connected(world, admin)
     before = jwt.decode(assistant.tokens["access_token"], options={"verify_signature": False})["sub"]
     code = await agreed(admin, assistant, scope=None)
-    await told(world, admin.headers[TEST_STAFF])
+    await notify(world, admin.headers[TEST_STAFF])
     assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"  # it had more scopes
     answer = (await assistant.redeem(code)).json()
     assert answer["scope"] == "practices:read slots:read"

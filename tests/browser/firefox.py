@@ -60,14 +60,14 @@ class Firefox:
 
     def run(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        said = self._send(
+        reply = self._send(
             "script.evaluate",
             expression=f"JSON.stringify({expression})",
             target={"context": self._context},
             awaitPromise=False,
         )
-        assert said["type"] == "success", said
-        value = said["result"].get("value")
+        assert reply["type"] == "success", reply
+        value = reply["result"].get("value")
         return None if value is None else json.loads(value)
 
     def wait(self, expression: str) -> None:
@@ -134,13 +134,13 @@ def firefox(folder: Path, width: int = 1280, height: int = 900) -> Iterator[Fire
     assert executable is not None
     (folder / "profile").mkdir()
     (folder / "profile" / "user.js").write_text(_PREFS)
-    said = folder / "firefox.log"
+    log = folder / "firefox.log"
     arguments = ["--headless", "--no-remote", "--profile", str(folder / "profile"), "--remote-debugging-port", "0"]
     environment = {**os.environ, "HOME": str(folder), "MOZ_CRASHREPORTER_DISABLE": "1"}
-    with said.open("w") as output:
+    with log.open("w") as output:
         process = subprocess.Popen([executable, *arguments], stdout=output, stderr=output, env=environment)
     try:
-        with connect(f"{_address(process, said)}/session", max_size=None, open_timeout=SECONDS) as connection:
+        with connect(f"{_address(process, log)}/session", max_size=None, open_timeout=SECONDS) as connection:
             window = Firefox(connection)
             window.open(width, height)
             yield window
@@ -153,10 +153,10 @@ def firefox(folder: Path, width: int = 1280, height: int = 900) -> Iterator[Fire
             process.wait()
 
 
-def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
+def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends and process.poll() is None:
-        if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", said.read_text()):
+        if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", log.read_text()):
             return found[1]
         time.sleep(_POLL_INTERVAL_SECONDS)
-    raise AssertionError(f"Firefox does not listen: {said.read_text()}")
+    raise AssertionError(f"Firefox does not listen: {log.read_text()}")

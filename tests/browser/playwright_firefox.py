@@ -68,10 +68,10 @@ async def main(profile_link: str, *arguments: str) -> int:
     process = await asyncio.create_subprocess_exec(executable, *arguments, stderr=asyncio.subprocess.PIPE)
     assert process.stderr is not None
     async for line in process.stderr:
-        said = line.decode(errors="replace").rstrip()
-        if said.startswith(_LISTENING):
-            said = _LISTENING + await _listen(said.removeprefix(_LISTENING))
-        print(said, file=sys.stderr, flush=True)
+        text = line.decode(errors="replace").rstrip()
+        if text.startswith(_LISTENING):
+            text = _LISTENING + await _listen(text.removeprefix(_LISTENING))
+        print(text, file=sys.stderr, flush=True)
     return await process.wait()
 
 

@@ -95,8 +95,8 @@ def empty_folder(secret_key_of: CommandLine | None = None) -> Iterator[CommandLi
 @pytest.fixture(scope="module")
 def restored(saved: Saved) -> Iterator[CommandLine]:
     with empty_folder(saved.line) as new:
-        told = new.json("restore", str(saved.whole))
-        assert (told["practices"], told["keysOpen"], told["verified"]) == (1, True, True)
+        report = new.json("restore", str(saved.whole))
+        assert (report["practices"], report["keysOpen"], report["verified"]) == (1, True, True)
         yield new
 
 
@@ -186,8 +186,8 @@ def test_a_backup_to_a_recipient_needs_the_identity_and_without_a_key_from_elsew
         assert list(new.data_dir.iterdir()) == []
         done = new.run("restore", portable, "--identity", identity, "--unverified", "--json")
         assert (done.status, "not authenticated" in done.err) == (0, True), done
-        told = json.loads(done.out)
-        assert (told["keysOpen"], told["verified"]) == (True, False)
+        report = json.loads(done.out)
+        assert (report["keysOpen"], report["verified"]) == (True, False)
         assert (new.data_dir / "secret.key").read_bytes() == (saved.line.data_dir / "secret.key").read_bytes()
         assert stat.S_IMODE((new.data_dir / "secret.key").stat().st_mode) == 0o600
 

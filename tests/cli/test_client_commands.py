@@ -82,8 +82,8 @@ def test_a_client_that_cannot_be_is_bad_input_and_is_not_added(line: CommandLine
         ),
         ("--grant agent --scope all --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
     ):
-        said = line.run(*ADD, *words.split())
-        assert (said.status, said.out, said.err) == (2, "", sentence)
+        done = line.run(*ADD, *words.split())
+        assert (done.status, done.out, done.err) == (2, "", sentence)
     assert line.json("client", "list") == before
 
 
@@ -95,8 +95,8 @@ def test_clients_are_disabled_and_enabled(line: CommandLine) -> None:
     assert line.json("client", "enable", client)["disabled"] is False
     assert line.run("client", "list", "--practice", "nowhere").status == 2
     for word in ("show", "disable", "rotate-secret"):
-        said = line.run("client", word, "fd_nobody")
-        assert (said.status, said.err) == (2, "There is no client 'fd_nobody'.\n")
+        done = line.run("client", word, "fd_nobody")
+        assert (done.status, done.err) == (2, "There is no client 'fd_nobody'.\n")
 
 
 def test_a_rotated_secret_leaves_the_old_one_for_a_day_or_ends_it_at_once(line: CommandLine) -> None:
@@ -131,8 +131,8 @@ def test_tokens_are_revoked_and_scopes_and_grant_changed(line: CommandLine) -> N
         (("set-access", client, "--grant", "robot"), "A client's grant is agent or integration.\n"),
         (("revoke-tokens", "fd_nobody"), "There is no client 'fd_nobody'.\n"),
     ):
-        said = line.run("client", *words)
-        assert (said.status, said.out, said.err) == (2, "", sentence)
+        done = line.run("client", *words)
+        assert (done.status, done.out, done.err) == (2, "", sentence)
     records = line.json("audit", "list", "--practice", "harbor", "--subject", client)
     operations = [record["operation"] for record in records]
     assert (operations.count("console.revoke_client_tokens"), operations.count("console.change_client")) == (1, 3)
@@ -152,9 +152,9 @@ def test_keys_are_rotated_listed_and_reencrypted_and_never_shown(line: CommandLi
     old = (line.data_dir / "secret.key").read_text().strip()
     assert line.json("keys", "reencrypt", FRONTDESK_SECRET_KEY=f"{new},{old}") == {"reencrypted": count}
     assert len(line.json("keys", "list", FRONTDESK_SECRET_KEY=new)) == count
-    said = line.run("keys", "list")
-    assert (said.status, said.err.count("\n")) == (1, 1)
-    assert "encrypted with another secret key" in said.err
+    done = line.run("keys", "list")
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert "encrypted with another secret key" in done.err
     line.json("keys", "reencrypt", FRONTDESK_SECRET_KEY=f"{old},{new}")
     assert line.run("keys", "rotate", "--purpose", "signing").status == 2
 

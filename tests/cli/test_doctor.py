@@ -207,13 +207,13 @@ def test_no_command_works_with_another_secret_key_than_that_of_the_stored_keys(u
     file = used.data_dir / "secret.key"
     aside = file.rename(file.with_suffix(".aside"))
     settings = {} if secret == "missing" else {"FRONTDESK_SECRET_KEY": secret}
-    told = f"{file} is missing: put back your copy" if secret == "missing" else "another secret key"
+    advice = f"{file} is missing: put back your copy" if secret == "missing" else "another secret key"
     add_webhook = ("webhook", "add", "--practice", "harbor", "--url", "https://203.0.113.1/events")
     add_client = ("client", "add", "--practice", "harbor", "--name", "Agent", "--grant", "agent", "--scope", "all")
     try:
         for words in (add_webhook, add_client, ("keys", "list"), ("serve", "--port", str(free_port()))):
             done = used.run(*words, **{"FRONTDESK_WEBHOOK_ALLOW_PRIVATE": "true", **settings})
-            assert (done.status, told in done.err) == (1, True), done
+            assert (done.status, advice in done.err) == (1, True), done
             assert not file.exists()
     finally:
         aside.rename(file)
@@ -237,8 +237,8 @@ def test_a_data_directory_that_cannot_be_entered_says_why_and_is_a_failed_check(
         settings = Settings(data_dir=folder)
         with rights_of_another(), pytest.raises(CommandError) as raised:
             has_embedded_database(settings)
-        told = "belongs to root: run" if os.geteuid() == 0 else "cannot be written to"
-        assert str(raised.value).startswith(f"The data directory {folder} {told}")
+        advice = "belongs to root: run" if os.geteuid() == 0 else "cannot be written to"
+        assert str(raised.value).startswith(f"The data directory {folder} {advice}")
 
         def refuse(_: object) -> bool:
             raise raised.value

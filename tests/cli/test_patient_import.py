@@ -47,18 +47,18 @@ async def test_new_patients_are_added_and_duplicates_are_listed(
         (compared,) = await records(world)
         done = await command("patient", "import", str(path), "--practice", "harbor", "--json")
         again = await command("patient", "import", str(path), "--practice", "harbor")
-    told = done.document
-    assert (told["added"], [each["line"] for each in told["duplicates"]]) == (2, [4, 6])
-    assert told["duplicates"][0]["patientId"] in dry.out
+    document = done.document
+    assert (document["added"], [each["line"] for each in document["duplicates"]]) == (2, [4, 6])
+    assert document["duplicates"][0]["patientId"] in dry.out
     added = await patients(world)
     mary, jane = added["Mary"], added["Jane"]
     assert (mary["number"], mary["last_name"], mary["seen"], mary["email"]) == (77, "Shelley", True, "mary@example.com")
     assert (jane["number"], jane["seen"], jane["email"]) == (78, False, None)
     assert again.out.startswith("0 patients added, 4 duplicates left out.\n")
-    assert compared == ("console.compare_patients", [told["duplicates"][0]["patientId"]])
+    assert compared == ("console.compare_patients", [document["duplicates"][0]["patientId"]])
     assert ("command.import_patients", [mary["patient_id"], jane["patient_id"]]) in await records(world)
-    said = "".join((dry.out, dry.err, done.out, done.err, again.out, again.err, caplog.text))
-    assert not [text for text in PRIVATE if text in said]
+    output = "".join((dry.out, dry.err, done.out, done.err, again.out, again.err, caplog.text))
+    assert not [text for text in PRIVATE if text in output]
 
     agent = await world.client()
     found = await agent.post(

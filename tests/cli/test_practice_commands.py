@@ -20,13 +20,13 @@ HARBOR = PRACTICE.replace("SLUG", "harbor")
 
 def test_import_creates_a_practice_and_repeating_it_changes_nothing(line: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "practice.yaml").write_text(HARBOR)
-    said = line.run("practice", "import", str(tmp_path / "practice.yaml"))
-    assert (said.status, said.err) == (0, "")
-    told, _, following = said.out.partition("\n\nNext:\n")
-    assert told == "Imported harbor: 2 locations, 3 providers, 3 visit types, 4 patients."
+    done = line.run("practice", "import", str(tmp_path / "practice.yaml"))
+    assert (done.status, done.err) == (0, "")
+    imported, _, following = done.out.partition("\n\nNext:\n")
+    assert imported == "Imported harbor: 2 locations, 3 providers, 3 visit types, 4 patients."
     assert "frontdesk client add --practice harbor " in following
     again = line.run("practice", "import", str(tmp_path / "practice.yaml"))
-    assert again.out == f"{told}\n", "there is no next step"
+    assert again.out == f"{imported}\n", "there is no next step"
     before = line.run("practice", "export", "harbor", "--with-patients").out
     assert line.json("practice", "import", "-", stdin=HARBOR) == {
         "practice": "harbor", "locations": 2, "providers": 3, "visitTypes": 3, "patients": 4,
@@ -36,8 +36,8 @@ def test_import_creates_a_practice_and_repeating_it_changes_nothing(line: Comman
 
 def test_a_new_practice_starts_from_a_commented_file_that_can_be_imported(line: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "practice.yaml"
-    said = line.run("practice", "init", str(path))
-    assert said.out == f"Wrote {path}. Edit it, then run: frontdesk practice import {path}\n"
+    done = line.run("practice", "init", str(path))
+    assert done.out == f"Wrote {path}. Edit it, then run: frontdesk practice import {path}\n"
     first, _ = path.read_text().split("\n", 1)
     assert first == "# yaml-language-server: $schema=http://127.0.0.1:8080/schemas/practice-file.json"
     imported = line.run("practice", "import", str(path))
@@ -77,9 +77,9 @@ def test_a_file_with_errors_names_each_by_its_path_and_changes_nothing(line: Com
         .replace('from: "09:00", to: "12:00"', 'from: "12:00", to: "09:00"', 1)
         .replace("durationMinutes: 30", "durationMinutes: 0")
     )
-    said = line.run("practice", "import", "-", stdin=broken)
-    assert (said.status, said.out) == (2, "")
-    errors = said.err.splitlines()
+    done = line.run("practice", "import", "-", stdin=broken)
+    assert (done.status, done.out) == (2, "")
+    errors = done.err.splitlines()
     assert [error.split(": ")[:2] for error in errors] == [
         ["<stdin>:17:71", "providers[0].hours[0].to"],
         ["<stdin>:35:54", "visitTypes[0].procedures[0].durationMinutes"],
@@ -93,20 +93,20 @@ def test_a_file_with_errors_names_each_by_its_path_and_changes_nothing(line: Com
 
 @pytest.mark.parametrize("text", ["", '{"practice": ', "- a list\x00"])
 def test_what_is_no_practice_file_is_bad_input(line: CommandLine, text: str) -> None:
-    said = line.run("practice", "import", "-", stdin=text)
-    assert (said.status, said.out) == (2, "")
-    assert "Traceback" not in said.err
+    done = line.run("practice", "import", "-", stdin=text)
+    assert (done.status, done.out) == (2, "")
+    assert "Traceback" not in done.err
 
 
 def test_a_file_that_cannot_be_read_is_bad_input(line: CommandLine, tmp_path: Path) -> None:
-    said = line.run("practice", "import", str(tmp_path / "none.yaml"))
-    assert (said.status, said.err) == (2, f"{tmp_path / 'none.yaml'} cannot be read: No such file or directory.\n")
+    done = line.run("practice", "import", str(tmp_path / "none.yaml"))
+    assert (done.status, done.err) == (2, f"{tmp_path / 'none.yaml'} cannot be read: No such file or directory.\n")
     (tmp_path / "latin.yaml").write_bytes("practice: {name: Café}".encode("latin-1"))
-    said = line.run("practice", "import", str(tmp_path / "latin.yaml"))
-    assert (said.status, said.err) == (2, f"{tmp_path / 'latin.yaml'}: $: the file is not UTF-8 text\n")
+    done = line.run("practice", "import", str(tmp_path / "latin.yaml"))
+    assert (done.status, done.err) == (2, f"{tmp_path / 'latin.yaml'}: $: the file is not UTF-8 text\n")
     (tmp_path / "large.yaml").write_bytes(b"##" + "é".encode() * (MAX_BYTES // 2))
-    said = line.run("practice", "import", str(tmp_path / "large.yaml"))
-    assert (said.status, said.err) == (2, f"{tmp_path / 'large.yaml'}: $: the file is larger than 5 MB\n")
+    done = line.run("practice", "import", str(tmp_path / "large.yaml"))
+    assert (done.status, done.err) == (2, f"{tmp_path / 'large.yaml'}: $: the file is larger than 5 MB\n")
 
 
 @pytest.mark.usefixtures("harbor")
@@ -126,8 +126,8 @@ def test_an_export_reads_back_as_the_same_practice(line: CommandLine, *, as_json
 @pytest.mark.usefixtures("harbor")
 def test_an_export_to_a_file_is_for_its_owner_alone(line: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "harbor.yaml"
-    said = line.json("practice", "export", "harbor", "--output", str(path))
-    assert said == {"practice": "harbor", "file": str(path)}
+    done = line.json("practice", "export", "harbor", "--output", str(path))
+    assert done == {"practice": "harbor", "file": str(path)}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     said_to_people = line.run("practice", "export", "harbor", "--output", str(tmp_path / "no" / "where"))
     assert said_to_people.status == 2
@@ -152,9 +152,9 @@ def test_an_export_is_not_written_through_a_link_or_to_a_device(line: CommandLin
     target.write_text("of somebody else")
     link.symlink_to(target)
     for path in (link, Path("/dev/null"), tmp_path):
-        said = line.run("practice", "export", "harbor", "--with-patients", "--output", str(path))
-        assert said.status == 2
-        assert said.err == f"{path} is not a regular file: name another, or leave out --output.\n"
+        done = line.run("practice", "export", "harbor", "--with-patients", "--output", str(path))
+        assert done.status == 2
+        assert done.err == f"{path} is not a regular file: name another, or leave out --output.\n"
     assert target.read_text() == "of somebody else"
     assert link.is_symlink()
 
@@ -179,8 +179,8 @@ def test_pruning_refuses_a_file_that_refers_to_what_it_would_deactivate(line: Co
             {"id": 10, "name": "Dr. Chen", "hours": [{"location": 1, "days": ["mon"], "from": "09:00", "to": "10:00"}]}
         ],
     }
-    said = line.run("practice", "import", "-", "--prune", stdin=json.dumps(part))
-    assert (said.status, said.err) == (
+    done = line.run("practice", "import", "-", "--prune", stdin=json.dumps(part))
+    assert (done.status, done.err) == (
         2,
         "<stdin>:1:140: providers[0].hours[0].location: there is no location with this id\n",
     )
@@ -204,6 +204,6 @@ def test_practices_are_listed_shown_suspended_and_resumed(line: CommandLine) -> 
 @pytest.mark.usefixtures("harbor")
 @pytest.mark.parametrize("word", ["show", "export", "suspend"])
 def test_an_unknown_practice_is_bad_input_and_the_closest_is_named(line: CommandLine, word: str) -> None:
-    said = line.run("practice", word, "harbour")
-    assert (said.status, said.out) == (2, "")
-    assert said.err == "There is no practice 'harbour'; the closest is 'harbor'.\n"
+    done = line.run("practice", word, "harbour")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "There is no practice 'harbour'; the closest is 'harbor'.\n"

@@ -68,12 +68,12 @@ async def test_a_dry_run_tells_what_would_change_and_changes_nothing(
     assert shown.endswith("This was a dry run: nothing was changed.\n")
     assert "Lovelace" not in shown
 
-    told = (await command("practice", "import", str(file), "--dry-run", "--prune", "--json")).document
-    by_kind = {each.pop("kind"): each for each in told["differences"]}
+    document = (await command("practice", "import", str(file), "--dry-run", "--prune", "--json")).document
+    by_kind = {each.pop("kind"): each for each in document["differences"]}
     assert by_kind["locations"] == {"added": [], "changed": ["Downtown", "West Side"], "removed": []}
     assert by_kind["providers"] == {"added": [], "changed": [], "removed": ["Dr. Amara Okafor"]}
     assert by_kind["patients"] == {"added": 0, "changed": 1}
-    assert told["stranded"] == [
+    assert document["stranded"] == [
         {
             "appointmentId": booked,
             "startsAt": "2026-11-16T14:00:00Z",
@@ -81,7 +81,7 @@ async def test_a_dry_run_tells_what_would_change_and_changes_nothing(
             "loses": ["provider"],
         }
     ]
-    assert told["refused"]
+    assert document["refused"]
     without_prune = (await command("practice", "import", str(file), "--dry-run", "--json")).document
     assert (without_prune["stranded"], without_prune["refused"]) == ([], False)
     assert await stored_directory(world.database, "harbor") == before
@@ -140,8 +140,8 @@ async def test_changed_hours_are_imported_and_told_and_refused_on_demand(
     morning = await book(await world.client())
     file.write_text(AFTERNOONS)
     assert (await command("practice", "import", str(file), "--stranded", "refuse")).status == 2
-    told = (await command("practice", "import", str(file), "--json")).document
-    assert [(each["appointmentId"], each["loses"]) for each in told["kept"]] == [(morning, ["hours"])]
+    document = (await command("practice", "import", str(file), "--json")).document
+    assert [(each["appointmentId"], each["loses"]) for each in document["kept"]] == [(morning, ["hours"])]
     again = (await command("practice", "import", str(file), "--json")).document
     assert "kept" not in again, "it lost its hours before"
 

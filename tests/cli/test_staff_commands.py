@@ -47,8 +47,8 @@ def test_staff_are_disabled_enabled_given_roles_and_removed(line: CommandLine) -
     assert line.json("staff", "enable", member)["disabled"] is False
     assert line.json("staff", "set-role", member, "--role", "admin")["role"] == "admin"
     assert line.json("staff", "remove", member) == {"staffId": member, "removed": True}
-    said = line.run("staff", "show", member)
-    assert (said.status, said.err) == (2, f"There is no staff member {member!r}.\n")
+    done = line.run("staff", "show", member)
+    assert (done.status, done.err) == (2, f"There is no staff member {member!r}.\n")
     records = line.json("audit", "list", "--subject", member)
     request_ids = {each["operation"]: each["requestId"] for each in records}
     assert request_ids["console.add_staff"] == request_ids["console.new_link"], "one command, one request id"
@@ -73,9 +73,9 @@ def test_a_staff_member_who_cannot_be_added_is_bad_input(line: CommandLine) -> N
         ("--role staff --practice harbour", "There is no practice 'harbour'; the closest is 'harbor'.\n"),
         ("--role staff --name =", None),
     ):
-        said = line.run(*ADD, *words.replace("=", "").split(" "))
-        assert (said.status, said.out) == (2, "")
-        assert sentence is None or said.err == sentence
+        done = line.run(*ADD, *words.replace("=", "").split(" "))
+        assert (done.status, done.out) == (2, "")
+        assert sentence is None or done.err == sentence
     assert line.json("staff", "list", "--practice", "harbor") == before
     assert line.run("staff", "list", "--practice", "nowhere").status == 2
 

@@ -250,11 +250,11 @@ async def test_the_export_is_what_the_command_line_exports(
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     assert answer.headers["content-disposition"] == 'attachment; filename="audit-harbor-2026-11-15.jsonl"'
-    said = CommandLine(tmp_path).run(
+    done = CommandLine(tmp_path).run(
         "audit", "export", "--practice", "harbor", FRONTDESK_DATABASE_URL=owner_dsn, FRONTDESK_SECRET_KEY="x" * 43
     )
-    assert said.status == 0, said.err
-    *exported, of_the_command = said.out.splitlines(keepends=True)
+    assert done.status == 0, done.err
+    *exported, of_the_command = done.out.splitlines(keepends=True)
     assert answer.text == "".join(exported)
     assert "console.export_audit" in of_the_command
     last = json.loads(answer.text.splitlines()[-1])

@@ -22,9 +22,9 @@ async def test_a_proposal_waits_and_an_executed_one_leads_to_its_appointment(
     appointment = await book(agent)
     token = await propose(agent, 3)
     page = await staff.get("/console/confirmations")
-    said = text_of(page)
-    assert "agent of harbor Book an appointment Waiting can be confirmed until 15 Nov 2026, 03:10" in said
-    assert "agent of harbor Book an appointment Executed executed 15 Nov 2026, 03:00 Open" in said
+    text = text_of(page)
+    assert "agent of harbor Book an appointment Waiting can be confirmed until 15 Nov 2026, 03:10" in text
+    assert "agent of harbor Book an appointment Executed executed 15 Nov 2026, 03:00 Open" in text
     assert f'href="/console/appointments/{appointment}"' in page.text
     for hidden in (token, "Lovelace", "pat_", "readBack"):
         assert hidden not in page.text

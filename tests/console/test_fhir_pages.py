@@ -151,9 +151,9 @@ async def test_appointments_of_a_provider_who_is_away_are_moved_and_the_page_tel
     assert "Block the provider's time there first" in (await staff.get("/console/away")).text
     path = (await staff.post("/console/away", data=form)).headers["Location"]
     html = (await staff.get(path)).text
-    told = words(Document(html).of_class("notice-warn")[0].text)
-    assert "Time is blocked in the practice's own system." in told
-    assert "A cancellation cannot be undone here." in told
+    notice = words(Document(html).of_class("notice-warn")[0].text)
+    assert "Time is blocked in the practice's own system." in notice
+    assert "A cancellation cannot be undone here." in notice
     found = rows(html)
     assert all("Robert Chen" not in text or "16 Nov" not in text for text in found[moved].options.values())
     chosen = {f"choice-{moved}": found[moved].chosen or "", f"choice-{cancelled}": "cancel"}

@@ -63,7 +63,7 @@ async def passkey(world: World, staff_id: str) -> str:
     return passkey_id
 
 
-def told(answer: httpx.Response, given: dict[str, str]) -> tuple[int, str]:
+def outcome_of(answer: httpx.Response, given: dict[str, str]) -> tuple[int, str]:
     text = answer.text
     for value in given.values():
         text = text.replace(value, "ID")
@@ -90,7 +90,9 @@ async def test_another_practices_id_is_answered_as_one_that_nobody_has(
         assert address != unknown
         answer = await admin.request(page.method, address)
         assert answer.status_code == 404 or (page.method == "POST" and 400 <= answer.status_code < 500), page.path
-        assert told(answer, ids) == told(await admin.request(page.method, unknown), dict(NOBODYS)), page.path
+        assert outcome_of(answer, ids) == outcome_of(await admin.request(page.method, unknown), dict(NOBODYS)), (
+            page.path
+        )
         marks = [mark for mark in theirs.marks if mark in answer.text and mark not in ids.values()]
         assert marks == [], page.path
 

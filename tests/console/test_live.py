@@ -76,8 +76,8 @@ async def test_a_booking_on_one_node_reaches_a_calendar_on_another(
         await opened.until(CHANGED)
         page = await staff.get("/console/calendar/grid?date=2026-11-16")
         assert booked in entries(page.text)
-        for said in (booked, "Ada", "Lovelace", "pat_", "2026"):
-            assert said not in opened.text
+        for private in (booked, "Ada", "Lovelace", "pat_", "2026"):
+            assert private not in opened.text
 
 
 async def test_every_kind_of_change_is_told(
@@ -86,15 +86,15 @@ async def test_every_kind_of_change_is_told(
     monkeypatch.setattr(live_updates, "PAUSE_SECONDS", 0.0)
     async with stream(running.transport.app, staff) as opened:
         await opened.until("retry")
-        told = 0
+        changes = 0
         booked = await book(agent)
-        await opened.until(CHANGED, told := told + 1)
+        await opened.until(CHANGED, changes := changes + 1)
         await confirmed(agent, "POST", f"/api/appointments/{booked}/confirm", {})
-        await opened.until(CHANGED, told := told + 1)
+        await opened.until(CHANGED, changes := changes + 1)
         await staff.post(f"/console/appointments/{booked}/cancel", data={"key": "k"})
-        await opened.until(CHANGED, told := told + 1)
+        await opened.until(CHANGED, changes := changes + 1)
         await running.import_file(PRACTICE.replace("SLUG", "harbor"))  # as `frontdesk practice import` does elsewhere
-        await opened.until(CHANGED, told := told + 1)
+        await opened.until(CHANGED, changes := changes + 1)
 
 
 async def test_a_challenge_is_told_because_the_calendar_shows_what_is_proposed(
@@ -121,12 +121,12 @@ async def test_another_practices_bookings_are_not_heard(running: World, staff: h
 
 
 async def test_many_changes_at_once_are_few_words(running: World) -> None:
-    told: list[str] = []
+    notified: list[str] = []
     heard = asyncio.Event()
 
     def hear(kind: str, id_: str) -> None:
         if kind == "calendar":
-            told.append(id_)
+            notified.append(id_)
             heard.set()
 
     running.service.desk.live.on_change = hear  # type: ignore[method-assign]
@@ -135,9 +135,9 @@ async def test_many_changes_at_once_are_few_words(running: World) -> None:
         running.service.calendar_notifier.changed(8)
     async with asyncio.timeout(WAIT_TIMEOUT):
         await heard.wait()
-        while len(told) < 2:
+        while len(notified) < 2:
             await asyncio.sleep(0.01)
-    assert sorted(told) == ["7", "8"]
+    assert sorted(notified) == ["7", "8"]
 
 
 async def test_a_stream_ends_with_its_session(

@@ -20,7 +20,7 @@ async def agent(world: World) -> httpx.AsyncClient:
     return await world.client()
 
 
-def said(html: str) -> str:
+def main_text(html: str) -> str:
     return words(Document(html).having("id", "chosen-time")[0].text)
 
 
@@ -34,7 +34,7 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     form = {**NINE, "search": "lovel", "patient": ada, "visit": "21-101", "key": "k1"}
     refused = await staff.post("/console/book/at", data=form)
     assert refused.status_code == 409
-    assert FULL in said(refused.text)
+    assert FULL in main_text(refused.text)
     asked = form_in(refused.text)
     taken = await staff.get(f"/console/book/{ada}/confirm", params={"slot": nine})
     assert form_in(taken.text) == asked, "the booking step by step leads there, too"
@@ -43,7 +43,7 @@ async def test_a_full_time_is_booked_after_its_rules_were_named_a_reason_given_a
     shown = await staff.post("/console/override", data={**asked, "reason": "In pain <b>"})
     assert shown.status_code == 200
     for part in ("Ada Lovelace", "Monday, 16 November 2026, 09:00–09:15", FULL, "In pain <b>"):
-        assert part in said(shown.text)
+        assert part in main_text(shown.text)
     assert len(entries(await calendar(staff))) == 1, "nothing is booked by looking"
     for _ in range(2):
         booked = await staff.post("/console/override", data=form_in(shown.text))
@@ -90,16 +90,16 @@ async def test_every_broken_rule_is_named_and_one_that_was_not_shown_stops_the_b
         "This provider does not accept new patients.",
         "Dr. Amara Okafor does not perform Long follow-up.",
     ):
-        assert part in said(shown.text)
+        assert part in main_text(shown.text)
     form = form_in(shown.text)
     assert form["rule"] == ["hours", "patient", "new_patients", "procedure"]
     stale = await staff.post("/console/override", data={**form, "rule": ["hours"]})
     assert stale.status_code == 409
-    assert "another rule would be broken" in said(stale.text)
+    assert "another rule would be broken" in main_text(stale.text)
     assert form_in(stale.text)["rule"] == form["rule"], "and it is read again"
     assert (await staff.post("/console/override", data=form)).status_code == 303
     far = {**given, "date": "2027-06-01", "time": "09:00", "provider": "10", "visit": "22-103"}
-    assert "more than 90 days ahead" in said((await staff.post("/console/override", data=far)).text)
+    assert "more than 90 days ahead" in main_text((await staff.post("/console/override", data=far)).text)
     for odd, words_of_it in (
         ({"date": "2026-11-14"}, "began more than 15 minutes ago"),
         ({"date": "2031-01-01"}, "further than anybody can book"),
@@ -107,7 +107,7 @@ async def test_every_broken_rule_is_named_and_one_that_was_not_shown_stops_the_b
     ):
         refused = await staff.post("/console/override", data={**given, **odd})
         assert refused.status_code == 422
-        assert words_of_it in said(refused.text)
+        assert words_of_it in main_text(refused.text)
         assert 'name="sure"' not in refused.text, "there is nothing to confirm"
     assert len(await records(world, operation=OVERRIDE_BOOKING.name, outcome="executed")) == 1
 
@@ -119,10 +119,10 @@ async def test_a_move_to_a_full_time_needs_an_override_and_one_to_an_open_time_e
     moved = await book(agent)  # a quarter past
     address = f"/console/appointments/{moved}/move/at"
     full = await staff.get(address, params={"time": "09:00"})
-    assert FULL in said(full.text)
+    assert FULL in main_text(full.text)
     assert "Move appointment</button>" not in full.text
     shown = await staff.post("/console/override", data={**form_in(full.text), "reason": "Has to leave early"})
-    assert "Until nowMonday, 16 November 2026, 09:15–09:30" in said(shown.text)
+    assert "Until nowMonday, 16 November 2026, 09:15–09:30" in main_text(shown.text)
     done = await staff.post("/console/override", data=form_in(shown.text))
     assert done.headers["Location"].endswith(f"/appointments/{moved}?notice=override_moved")
     assert "Moved against the rules" in (await staff.get(f"/console/appointments/{moved}")).text
@@ -148,9 +148,9 @@ async def test_a_walk_in_is_booked_now_and_has_arrived(world: World, agent: http
     found = Document((await staff.post("/console/walk-in", data=given)).text)
     [ada] = [each.attributes["value"] for each in found.having("name", "patient")]
     shown = await staff.post("/console/walk-in", data={**given, "patient": ada})
-    assert "09:05 has already begun." in said(shown.text)
-    assert "Visits begin every 15 minutes from the start of the hours, not at 09:05." in said(shown.text)
-    assert "Recorded as arrived" in said(shown.text)
+    assert "09:05 has already begun." in main_text(shown.text)
+    assert "Visits begin every 15 minutes from the start of the hours, not at 09:05." in main_text(shown.text)
+    assert "Recorded as arrived" in main_text(shown.text)
     for _ in range(2):
         done = await staff.post("/console/override", data=form_in(shown.text))
         assert "notice=walk_in_arrived" in done.headers["Location"], done.text

@@ -99,8 +99,8 @@ async def test_what_changes_is_counted_by_kind_and_nothing_has_changed_yet(
         .replace('phone: "+1 555 010 0199"', 'phone: "+1 555 010 9999"')
         .replace("visitTypes:", "  - {id: 13, name: Dr. New}\nvisitTypes:")
     )
-    told = changes(await preview(admin, text))
-    assert told == {
+    messages = changes(await preview(admin, text))
+    assert messages == {
         "Settings": "0 1 name 0 0",
         "Locations": "0 1 West Side 0 1",
         "Providers": "1 Dr. New 0 0 3",
@@ -156,8 +156,8 @@ async def test_every_error_stands_beside_its_path_and_the_text_stays(world: Worl
         .replace("visitTypes:", "visitTypez:")
     )
     page = await preview(admin, broken, prune="yes")
-    told = errors(page)
-    assert [path for path, _ in told] == ["providers[0].hours[0].to", "providers[2].procedures[0]", "visitTypez"]
+    messages = errors(page)
+    assert [path for path, _ in messages] == ["providers[0].hours[0].to", "providers[2].procedures[0]", "visitTypez"]
     assert "The file has 3 errors. Nothing was changed." in text_of(page)
     found = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.text, re.DOTALL)
     assert found is not None
@@ -190,22 +190,22 @@ async def test_another_practices_file_is_refused_without_a_word_about_it(
     before = await stored_directory(world.database, "other")
     foreign = PRACTICE.replace("SLUG", "other").replace("name: Downtown", "name: Elsewhere")
     for slug in ("other", "nobody"):
-        told = errors(await preview(admin, foreign.replace("slug: other", f"slug: {slug}")))
-        assert told == [("practice.slug", "must be harbor: this is another practice's file")]
+        messages = errors(await preview(admin, foreign.replace("slug: other", f"slug: {slug}")))
+        assert messages == [("practice.slug", "must be harbor: this is another practice's file")]
     answer = await admin.post("/console/practice/apply", data={"text": foreign, "version": "1"})
     assert answer.status_code == 422
     # A reference to something that only the other practice has is not answered differently.
     lone = "practice: {slug: SLUG, name: n, timeZone: UTC}\nproviders: [{id: 1, name: p, procedures: [777]}]"
-    told = [errors(await preview(admin, lone.replace("SLUG", slug)))[1:] for slug in ("other", "nobody")]
-    assert told[0] == told[1]
+    messages = [errors(await preview(admin, lone.replace("SLUG", slug)))[1:] for slug in ("other", "nobody")]
+    assert messages[0] == messages[1]
     assert await stored_directory(world.database, "other") == before
 
 
 async def test_the_scheduling_system_is_not_changed_from_here(world: World, admin: httpx.AsyncClient) -> None:
     """Its settings name secrets of the server: staff who could set them could have those sent anywhere."""
     text = file_text("harbor", "https://evil.example/fhir", auth={"kind": "bearer", "tokenEnv": "HOME"})
-    told = errors(await preview(admin, text))
-    assert told == [("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")]
+    messages = errors(await preview(admin, text))
+    assert messages == [("practice.schedulingSystem", "is changed with frontdesk practice import, on the server")]
     answer = await admin.post("/console/practice/apply", data={"text": text, "version": "1"})
     assert answer.status_code == 422
     directory = await stored_directory(world.database, "harbor")

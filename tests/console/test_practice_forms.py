@@ -95,12 +95,12 @@ async def test_rules_are_previewed_applied_and_recorded(world: World, admin: htt
     fields = {"minimumNoticeMinutes": "120", "consent__cancelAppointment": "card", "knownPatientsOnly": "yes"}
     fields |= {"writesPerHour": "50", "upcomingPerPatient": "0"}
     shown = await send(admin, opened, RULES, **fields)
-    told = text_of(shown)
-    assert "Minimum notice 0 minutes 120 minutes" in told
-    assert "Consent to cancel appointment nothing card" in told
-    assert "Agents see all patients only patients that they know" in told
-    assert "Writes of a kind an hour 200 50" in told
-    assert "Upcoming appointments of a patient 20 unlimited" in told
+    text = text_of(shown)
+    assert "Minimum notice 0 minutes 120 minutes" in text
+    assert "Consent to cancel appointment nothing card" in text
+    assert "Agents see all patients only patients that they know" in text
+    assert "Writes of a kind an hour 200 50" in text
+    assert "Upcoming appointments of a patient 20 unlimited" in text
     assert await directory(world) == before, "nothing was applied yet"
     answer = await apply(admin, shown, RULES)
     assert answer.headers["location"] == f"{RULES}?notice=practice_changed"
@@ -192,13 +192,13 @@ async def test_hours_of_a_provider_are_edited_by_weekday(world: World, admin: ht
         period__0__from="09:00",
         period__0__to="10:30",
     )
-    told = text_of(shown)
-    assert "Monday to Wednesday at Downtown 09:00–12:00, 13:00–17:00 08:00–12:00, 13:00–17:00" in told
-    assert "Friday at Downtown 09:00–12:00, 13:00–17:00 09:00–12:00" in told
-    assert "Saturday at Westside nothing 20:00–24:00" in told
-    assert "Hours for a period nothing Westside, Saturday, 09:00–10:30, on 5 Dec 2026" in told
-    assert "Away nothing Thu 24 Dec 2026 (Vacation)" in told
-    assert "No booked appointment loses what it was booked for." in told
+    text = text_of(shown)
+    assert "Monday to Wednesday at Downtown 09:00–12:00, 13:00–17:00 08:00–12:00, 13:00–17:00" in text
+    assert "Friday at Downtown 09:00–12:00, 13:00–17:00 09:00–12:00" in text
+    assert "Saturday at Westside nothing 20:00–24:00" in text
+    assert "Hours for a period nothing Westside, Saturday, 09:00–10:30, on 5 Dec 2026" in text
+    assert "Away nothing Thu 24 Dec 2026 (Vacation)" in text
+    assert "No booked appointment loses what it was booked for." in text
     assert (await apply(admin, shown, PROVIDER)).status_code == 303
     after = await directory(world)
     assert {**after.providers, 10: None} == {**before.providers, 10: None}

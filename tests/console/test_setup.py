@@ -66,9 +66,9 @@ async def test_the_next_step_has_its_link_and_its_command(world: World, admin: h
     assert 'frontdesk client add --practice empty --name "Phone agent" --grant agent --scope all' in text_of(page)
     assert 'class="button" href="/console/clients/new"' in page.text
     agent = await world.client("empty")
-    said = text_of(await admin.get("/console/setup"))
-    assert f"client_id={agent.headers['X-Test-Client']}" in said
-    found = re.search(r'curl -s "http://test(/api/slots\?[^"]+)"', said)
+    text = text_of(await admin.get("/console/setup"))
+    assert f"client_id={agent.headers['X-Test-Client']}" in text
+    found = re.search(r'curl -s "http://test(/api/slots\?[^"]+)"', text)
     assert found is not None
     answer = await agent.get(found.group(1))
     assert answer.status_code == 200

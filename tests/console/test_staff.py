@@ -32,7 +32,7 @@ async def test_an_added_staff_member_signs_in_with_the_shown_link(world: World, 
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"name": "", "role": "staff"}, "name is one line"),
         ({"name": "x" * 101, "role": "staff"}, "name is one line"),
@@ -42,12 +42,12 @@ async def test_an_added_staff_member_signs_in_with_the_shown_link(world: World, 
     ],
 )
 async def test_what_cannot_be_added_is_told_and_what_was_typed_stays(
-    world: World, admin: httpx.AsyncClient, fields: dict[str, str], told: str
+    world: World, admin: httpx.AsyncClient, fields: dict[str, str], message: str
 ) -> None:
     await staff_member(world, email="taken@example.com")
     answer = await admin.post("/console/staff", data=fields)
     assert answer.status_code == 422
-    assert told in answer.text
+    assert message in answer.text
     assert f'value="{fields["name"]}"' in answer.text
 
 

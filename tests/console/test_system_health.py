@@ -40,12 +40,12 @@ async def fhir(
 
 async def test_the_native_calendar_shows_its_database_and_its_records(world: World, admin: httpx.AsyncClient) -> None:
     await patient_id(await world.client())
-    said = text_of(await admin.get("/console/practice/system"))
-    assert re.search(r"Reachable Answers in [0-9.]+ ms", said)
-    assert "the oldest since" in said
+    text = text_of(await admin.get("/console/practice/system"))
+    assert re.search(r"Reachable Answers in [0-9.]+ ms", text)
+    assert "the oldest since" in text
     await world.service.engine.audit.seal_pending()
-    said = text_of(await admin.get("/console/practice/system"))
-    assert re.search(r"Sealed \d+ records, the newest of Sun 15 Nov 2026, 03:00 Waiting none", said)
+    text = text_of(await admin.get("/console/practice/system"))
+    assert re.search(r"Sealed \d+ records, the newest of Sun 15 Nov 2026, 03:00 Waiting none", text)
     checked = text_of(await admin.post("/console/practice/system"))
     assert "calendar works kept in this database" in checked
     assert ("console.check_system", "executed", admin.headers[TEST_STAFF]) in await audited(world)
@@ -56,9 +56,9 @@ async def test_a_fhir_server_that_works_is_checked_part_by_part(fhir: World) -> 
     assert "Not asked yet" in text_of(await admin.get("/console/practice/system"))
     agent = await fhir.client()
     assert (await agent.get("/api/slots", params=SEARCH)).status_code == 200
-    said = text_of(await admin.get("/console/practice/system"))
-    assert "State Working" in said
-    assert "Open writes none" in said
+    text = text_of(await admin.get("/console/practice/system"))
+    assert "State Working" in text
+    assert "Open writes none" in text
     checked = text_of(await admin.post("/console/practice/system"))
     assert "location 1 (Downtown) works Location/downtown" in checked
     assert "Book an appointment works" in checked
@@ -82,9 +82,9 @@ async def test_a_check_of_a_slow_server_ends_in_time_and_says_so(
 ) -> None:
     admin = await signed_in(fhir, role="admin")
     monkeypatch.setattr(health, "CHECK_SECONDS", 0.0)
-    said = text_of(await admin.post("/console/practice/system"))
-    assert "ran out of time" in said
-    assert "frontdesk practice check harbor" in said
+    text = text_of(await admin.post("/console/practice/system"))
+    assert "ran out of time" in text
+    assert "frontdesk practice check harbor" in text
 
 
 async def test_staff_reach_nothing_of_it_whatever_a_page_forgets(world: World, staff: httpx.AsyncClient) -> None:

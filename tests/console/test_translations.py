@@ -35,7 +35,7 @@ SENT_TO_APPLICATIONS = {  # by OAuth and to readers of calendars, in English
     "This calendar was read too often in this minute.",
     "The staff member did not agree.",
 }
-SAID_TO_STAFF = ("access/staff", "audit", "desk", "domain", "systems")
+SHOWN_TO_STAFF = ("access/staff", "audit", "desk", "domain", "systems")
 IN_ENGLISH = {"add_counter", "add_gauge", "ListedOperation"}  # what these say is for operators and integrators
 WRAPPERS = {"_", "gettext", "ngettext", "pgettext", "N_"}
 PLACEHOLDER = re.compile(r"%\(\w+\)s|%%")
@@ -91,8 +91,8 @@ def test_every_text_of_a_template_is_wrapped() -> None:
 
 def test_every_sentence_of_a_module_is_in_the_catalogue() -> None:
     known = {text for catalog in _current().values() for message in catalog for text, _ in _pairs(message)}
-    said = [path for part in SAID_TO_STAFF for path in sorted((SOURCES / part).rglob("*.py"))]
-    for path in (*MODULES, *said):
+    paths = [path for part in SHOWN_TO_STAFF for path in sorted((SOURCES / part).rglob("*.py"))]
+    for path in (*MODULES, *paths):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         quiet = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
         quiet |= {id(argument) for call in _said_in_english(tree) for argument in call.args}

@@ -97,8 +97,8 @@ def counted(*steps: dict[str, int], errors: tuple[Counter[tuple[int, str]], ...]
     span = SPANS["3h"]
     moments = []
     for number, step in enumerate(steps):
-        told = errors[number] if errors else Counter()
-        moments.append(UsageBucket(NOW + number * span.step, Counter(step), told))  # type: ignore[arg-type]
+        failed = errors[number] if errors else Counter()
+        moments.append(UsageBucket(NOW + number * span.step, Counter(step), failed))  # type: ignore[arg-type]
     return UsageReport(span, moments)
 
 

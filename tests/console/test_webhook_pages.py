@@ -101,7 +101,7 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
 ) -> None:
     names["inside.example.com"] = "10.0.0.7"
     page = await admin.get(WEBHOOKS)
-    told = []
+    messages = []
     for url in (
         "https://inside.example.com/x",
         "https://unknown.example.com/x",
@@ -114,10 +114,10 @@ async def test_only_public_https_addresses_are_added_and_names_inside_the_networ
     ):
         refused = await send(admin, page, WEBHOOKS, having="url", url=url)
         assert refused.status_code == 422, url
-        told += re.findall(r'id="url-error">.*?<span>(.*?)</span>', refused.text, re.DOTALL)
+        messages += re.findall(r'id="url-error">.*?<span>(.*?)</span>', refused.text, re.DOTALL)
         assert "<img src=x" not in refused.text
-    assert len(told) == 8
-    assert told[0] == told[1] == "The address must be a public address."
+    assert len(messages) == 8
+    assert messages[0] == messages[1] == "The address must be a public address."
     names["hooks.example.com"] = "93.184.216.34"
     wrong = await send(admin, page, WEBHOOKS, having="url", url="https://hooks.example.com/", events="x")
     assert "There is no event 'x'" in text_of(wrong)

@@ -114,8 +114,8 @@ def test_an_upgrade_from_the_previous_release_keeps_its_data(
         assert is_booked(http, before)
         assert is_booked(http, book(http))
     status = (installation.programs / "frontdesk", "db", "status", "--json")
-    told = json.loads(run(*status, folder=tmp_path, variables=installation.variables))
-    assert told["pending"] == told["deferred"] == 0
+    output = json.loads(run(*status, folder=tmp_path, variables=installation.variables))
+    assert output["pending"] == output["deferred"] == 0
 
 
 @pytest.mark.parametrize("installer", ["uv", "pipx"])
@@ -130,5 +130,5 @@ def test_installers_of_tools_install_the_command(
     )  # fmt: skip
     install = ("uv", "tool", "install", "--offline") if installer == "uv" else ("pipx", "install")
     run(tools / install[0], *install[1:], wheel, folder=tmp_path, variables=variables)
-    told = run(tmp_path / "bin" / "frontdesk", "--version", folder=tmp_path, variables=variables)
-    assert told.strip() == f"frontdesk {__version__}"
+    output = run(tmp_path / "bin" / "frontdesk", "--version", folder=tmp_path, variables=variables)
+    assert output.strip() == f"frontdesk {__version__}"

@@ -130,8 +130,8 @@ async def listening(site: Site) -> AsyncIterator[asyncio.Event]:
     """A calendar page of the console is open; the event is set when it hears of a booking, at once."""
     link = run(COMMAND, "staff", "list", "--practice", "demo", "--json", folder=site.folder, variables=site.variables)
     member = json.loads(link)[0]["staffId"]
-    told = run(COMMAND, "staff", "link", member, "--json", folder=site.folder, variables=site.variables)
-    token = json.loads(told)["link"].partition("#")[2]
+    output = run(COMMAND, "staff", "link", member, "--json", folder=site.folder, variables=site.variables)
+    token = json.loads(output)["link"].partition("#")[2]
     opened, heard = asyncio.Event(), asyncio.Event()
     async with httpx.AsyncClient(base_url=site.url, verify=site.authority.trusting(), timeout=WAIT_TIMEOUT) as browser:
         assert (await use_link(browser, token)).status_code == 303

@@ -64,7 +64,7 @@ def broken(start: str, busy: Busy = FREE, *, seen: bool = True, **given: Any) ->
 
 def test_each_rule_is_named_with_its_own_sentence() -> None:
     nine = Busy((minute("17T09:00"),), (minute("17T09:35"),), (1,))
-    said = {
+    texts = {
         **broken("16T08:00"),
         **broken("16T09:45"),
         **broken("25T09:00"),
@@ -75,7 +75,7 @@ def test_each_rule_is_named_with_its_own_sentence() -> None:
         **broken("17T08:45", nine),
         **broken("17T12:00", kind="existing", seen=False, accepts=False, performs=False),
     }
-    assert said == {
+    assert texts == {
         "begun": "08:00 has already begun.",
         "notice": "This is less than the 2 hours' notice that this practice asks for.",
         "horizon": "This is more than 7 days ahead, the furthest that can be booked.",
@@ -88,7 +88,7 @@ def test_each_rule_is_named_with_its_own_sentence() -> None:
         "new_patients": "This provider does not accept new patients.",
         "procedure": "Dr. Chen does not perform Visit.",
     }
-    assert said.keys() == RULES.keys()
+    assert texts.keys() == RULES.keys()
     assert broken("17T10:00") == {}
     assert broken("17T10:10", times="12h")["interval"].endswith("not at 10:10 AM.")
     assert broken("16T08:00", times="12h")["begun"] == "8:00 AM has already begun."
@@ -142,5 +142,5 @@ def test_the_notice_is_said_in_the_largest_unit(minutes: int, words: str) -> Non
     practice = Practice("p", "P", "UTC", minimum_notice_minutes=minutes)
     times = OpenTimes(practice, visit.provider, visit.location)
     directory = Directory(practice, {1: visit.location}, {1: visit.provider}, {1: visit.visit_type})
-    told = ProposedVisit(directory, visit.provider, visit.location, visit.visit_type, VISIT, visit.start, times)
-    assert f"less than the {words} notice" in str(told.broken_rules(FREE, NOW, seen=True)[0].text)
+    too_soon = ProposedVisit(directory, visit.provider, visit.location, visit.visit_type, VISIT, visit.start, times)
+    assert f"less than the {words} notice" in str(too_soon.broken_rules(FREE, NOW, seen=True)[0].text)

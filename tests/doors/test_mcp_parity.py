@@ -90,7 +90,7 @@ async def good_input(client: httpx.AsyncClient, operation: Operation, first: str
     return found
 
 
-def told(document: Mapping[str, Any]) -> dict[str, Any]:
+def comparable(document: Mapping[str, Any]) -> dict[str, Any]:
     """A problem without what is new in every answer."""
     return {name: value for name, value in document.items() if name not in ("requestId", "confirmationToken")}
 
@@ -122,7 +122,7 @@ async def test_both_doors_refuse_alike(world: World) -> None:
             assert status >= 400, (operation.name, given)
             assert found["isError"] is True
             assert found["structuredContent"]["status"] == status
-            assert told(found["structuredContent"]) == told(document)
+            assert comparable(found["structuredContent"]) == comparable(document)
             assert await records(world, before) == [*by_rest, *by_rest]
 
 

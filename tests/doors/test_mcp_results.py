@@ -26,7 +26,7 @@ async def agent(world: World) -> httpx.AsyncClient:
     return await world.client()
 
 
-def said(found: dict[str, Any]) -> str:
+def text_of(found: dict[str, Any]) -> str:
     """The text of a result, which has nothing but one text."""
     assert [part["type"] for part in found["content"]] == ["text"]
     text: str = found["content"][0]["text"]
@@ -45,7 +45,7 @@ async def failed(client: httpx.AsyncClient, name: str, **arguments: Any) -> dict
     found = await call(client, name, **arguments)
     assert found["isError"] is True
     document = held_to_its_schema(name, found)
-    text = said(found)
+    text = text_of(found)
     assert text.startswith(f"{document['code']} ({document['status']}): {document['detail']}")
     for error in document.get("errors", []):
         assert f"{error['field']}: {error['message']}" in text
@@ -60,7 +60,7 @@ async def test_the_text_is_the_structured_content(agent: httpx.AsyncClient, vers
     found = await call(agent, "search_slots", version, **arguments)
     data = held_to_its_schema("search_slots", found)
     assert data["items"][0]["start"] == "2026-11-16T09:00:00-05:00"
-    assert orjson.loads(said(found)) == data
+    assert orjson.loads(text_of(found)) == data
 
 
 async def test_a_write_of_an_agent_only_proposes(agent: httpx.AsyncClient) -> None:
@@ -70,7 +70,7 @@ async def test_a_write_of_an_agent_only_proposes(agent: httpx.AsyncClient) -> No
     assert set(challenge) == {"code", "confirmationToken", "expiresAt", "readBack"}
     assert challenge["code"] == "confirmation_required"
     assert challenge["readBack"] == GRACE_ANEW
-    text = said(found)
+    text = text_of(found)
     assert text.startswith("NOTHING HAS BEEN CHANGED YET. Proposed: Create a patient.")
     for value in (*GRACE_ANEW.values(), challenge["confirmationToken"], challenge["expiresAt"], "create_patient again"):
         assert value in text
@@ -98,7 +98,7 @@ async def test_what_is_read_back_before_booking_is_what_a_person_must_hear(agent
     slot = (await slots(agent))[0]
     found = await call(agent, "book_appointment", patientId=await patient_id(agent), slotId=slot["id"])
     for spoken in ("Monday", "2026-11-16T09:00:00-05:00", "America/New_York", "Dr. Robert Chen", "Downtown"):
-        assert spoken in said(found)
+        assert spoken in text_of(found)
 
 
 async def test_an_integration_writes_at_once(world: World) -> None:
@@ -159,14 +159,14 @@ async def broken(world: World, error: Exception) -> dict[str, Any]:
 async def test_an_unexpected_error_says_nothing_of_itself(world: World) -> None:
     found = await broken(world, RuntimeError("Ada Lovelace in SELECT * FROM patient"))
     assert found["structuredContent"]["code"] == "internal"
-    assert "Lovelace" not in said(found)
-    assert "SELECT" not in said(found)
+    assert "Lovelace" not in text_of(found)
+    assert "SELECT" not in text_of(found)
 
 
 async def test_an_unreachable_system_says_when_to_try_again(world: World) -> None:
     found = await broken(world, SystemUnavailable())
     assert found["structuredContent"]["code"] == "upstream_unavailable"
-    assert "Retry-After:" in said(found)
+    assert "Retry-After:" in text_of(found)
 
 
 async def test_the_trace_id_comes_from_the_caller(agent: httpx.AsyncClient) -> None:

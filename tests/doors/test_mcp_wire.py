@@ -230,7 +230,7 @@ async def test_a_body_that_is_no_single_request_is_refused(agent: httpx.AsyncCli
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"name": "drop_all_tables"}, "Unknown tool"),
         ({"name": ["get_practice"]}, "Unknown tool"),
@@ -240,14 +240,14 @@ async def test_a_body_that_is_no_single_request_is_refused(agent: httpx.AsyncCli
     ],
 )
 async def test_a_malformed_tool_call_is_a_protocol_error(
-    agent: httpx.AsyncClient, params: dict[str, Any], said: str
+    agent: httpx.AsyncClient, params: dict[str, Any], message: str
 ) -> None:
     for version in (HANDSHAKE[-1], MODERN):
         if version == MODERN and not isinstance(params.get("name"), str):
             continue  # the headers already disagree
         found = error(await send(agent, "tools/call", params, version), 400 if version == MODERN else 200)
         assert found["code"] == messages.INVALID_PARAMS
-        assert said in found["message"]
+        assert message in found["message"]
 
 
 async def test_the_tools_are_on_one_page(agent: httpx.AsyncClient) -> None:

@@ -28,9 +28,9 @@ async def _until(world: World, path: str, wanted: str, *, there: bool) -> str:
     """The page once it shows the text, or no longer does: what was met is stored after the answer."""
     admin = await signed_in(world, role="admin")
     async with asyncio.timeout(20):
-        while (wanted in (said := text_of(await admin.get(path)))) is not there:
+        while (wanted in (text := text_of(await admin.get(path)))) is not there:
             await asyncio.sleep(0.02)
-    return said
+    return text
 
 
 async def test_a_server_that_refuses_us_is_told_as_misconfigured(
@@ -51,16 +51,19 @@ async def test_a_server_that_refuses_us_is_told_as_misconfigured(
             agent.post("/api/appointments", json=body),
             agent.post("/api/appointments", json=token),
         ):
-            told = await sent
-            assert (told.status_code, told.json()["code"]) == (502, "upstream_unavailable"), (name, told.text)
-            assert told.json()["detail"] == Misconfigured.detail
-            assert told.headers["retry-after"] == str(CORRECTION_SECONDS), name
+            response = await sent
+            assert (response.status_code, response.json()["code"]) == (502, "upstream_unavailable"), (
+                name,
+                response.text,
+            )
+            assert response.json()["detail"] == Misconfigured.detail
+            assert response.headers["retry-after"] == str(CORRECTION_SECONDS), name
         reasons = [getattr(record, "reason", "") for record in caplog.records if record.levelno == logging.ERROR]
         assert any(reason in each for each in reasons), (name, reasons)
         assert "Ada" not in repr([record.__dict__ for record in caplog.records])
-        said = await _until(fhir, "/console/practice/system", "have to be corrected:", there=True)
-        assert reason in said
-        assert "State Misconfigured" in said
+        text = await _until(fhir, "/console/practice/system", "have to be corrected:", there=True)
+        assert reason in text
+        assert "State Misconfigured" in text
         upstream.door.rewrite = None
         assert (await agent.post("/api/appointments", json=body)).status_code == 428, "and over when it is over"
         await _until(fhir, "/console/practice/system", "have to be corrected:", there=False)
@@ -83,9 +86,9 @@ async def test_a_write_without_the_right_to_it_is_told_as_misconfigured(
             return answer
 
     upstream.door.backend = Forbidding()
-    told = await agent.post("/api/appointments", json=body)
-    assert (told.status_code, told.json()["detail"]) == (502, Misconfigured.detail)
-    assert told.headers["retry-after"] == str(CORRECTION_SECONDS)
+    response = await agent.post("/api/appointments", json=body)
+    assert (response.status_code, response.json()["detail"]) == (502, Misconfigured.detail)
+    assert response.headers["retry-after"] == str(CORRECTION_SECONDS)
     upstream.door.backend = inner
     assert await upstream.live_appointments() == []
     assert await search(agent) == 200

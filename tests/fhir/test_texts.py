@@ -50,11 +50,11 @@ async def test_a_hidden_reason_is_cleaned_and_a_blank_one_is_none(fhir: World, u
         assert (await agent.get(path)).json().get("cancellationReason") == shown
 
 
-async def _told(agent: httpx.AsyncClient, method: str, path: str, **body: Any) -> dict[str, Any]:
+async def _read_back(agent: httpx.AsyncClient, method: str, path: str, **body: Any) -> dict[str, Any]:
     answer = await agent.request(method, path, json=body)
     assert answer.status_code == 428, answer.text
-    told: dict[str, Any] = answer.json()["readBack"]
-    return told
+    read_back: dict[str, Any] = answer.json()["readBack"]
+    return read_back
 
 
 async def test_read_backs_name_the_patient_and_the_old_start(fhir: World) -> None:
@@ -62,15 +62,15 @@ async def test_read_backs_name_the_patient_and_the_old_start(fhir: World) -> Non
     appointment = await book(agent)
     path = f"/api/appointments/{appointment}"
     slot = (await slots(agent))[3]["id"]
-    moved = await _told(agent, "POST", f"{path}/reschedule", slotId=slot)
+    moved = await _read_back(agent, "POST", f"{path}/reschedule", slotId=slot)
     assert (moved["rescheduledFrom"], moved["start"]) == ("2026-11-16T09:00:00-05:00", "2026-11-16T10:00:00-05:00")
-    for told in (
+    for read_back in (
         moved,
-        await _told(agent, "POST", f"{path}/cancel"),
-        await _told(agent, "POST", f"{path}/confirm"),
-        await _told(agent, "PATCH", f"/api/patients/{await patient_id(agent)}", phone="+1 555 010 0300"),
+        await _read_back(agent, "POST", f"{path}/cancel"),
+        await _read_back(agent, "POST", f"{path}/confirm"),
+        await _read_back(agent, "PATCH", f"/api/patients/{await patient_id(agent)}", phone="+1 555 010 0300"),
     ):
-        assert (told["firstName"], told["lastName"]) == ("Ada", "Lovelace")
+        assert (read_back["firstName"], read_back["lastName"]) == ("Ada", "Lovelace")
 
 
 async def test_a_patient_without_a_phone_number_can_be_updated(fhir: World, upstream: Upstream) -> None:
@@ -108,7 +108,7 @@ async def test_an_e_mail_of_null_removes_every_current_e_mail(fhir: World, upstr
     current = [{"system": "email", "value": "ada@example.com"}, {"system": "email", "value": "lovelace@example.com"}]
     await _changed(upstream, "Patient/ada", telecom=[phone, old, *current])
     ada = await patient_id(agent)
-    assert (await _told(agent, "PATCH", f"/api/patients/{ada}", email=None))["email"] is None
+    assert (await _read_back(agent, "PATCH", f"/api/patients/{ada}", email=None))["email"] is None
     removed = await confirmed(agent, "PATCH", f"/api/patients/{ada}", {"email": None})
     assert removed.status_code == 200, removed.text
     assert (await upstream.read("Patient/ada"))["telecom"] == [phone, old]

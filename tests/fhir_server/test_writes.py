@@ -293,11 +293,11 @@ async def test_an_agent_confirms_what_was_read_back(server: World) -> None:
     challenge = await agent.post(f"{BASE}/Appointment", json=body)
     issue(challenge, 428, "confirmation_required", "business-rule")
     [extension] = challenge.json()["extension"]
-    said = {each["url"]: each.get("valueString") for each in extension["extension"]}
+    values = {each["url"]: each.get("valueString") for each in extension["extension"]}
     read_back = {each["url"]: each["valueString"] for each in extension["extension"][2]["extension"]}
     assert (read_back["providerName"], read_back["start"]) == ("Dr. Robert Chen", first["start"])
     assert await live(agent) == []
-    header = {"Frontdesk-Confirmation-Token": said["token"]}
+    header = {"Frontdesk-Confirmation-Token": values["token"]}
     issue(await agent.post(f"{BASE}/Appointment", json=booking(second, patient), headers=header), 409,
           "confirmation_mismatch", "conflict")  # fmt: skip
     booked = await agent.post(f"{BASE}/Appointment", json=body, headers=header)

@@ -67,36 +67,38 @@ def write_model(demo: Clinic, desk: httpx.Client) -> None:
 
 def test_a_caller_who_says_yes_is_read_back_to_and_booked(demo: Clinic, desk: httpx.Client) -> None:
     before = appointments(desk)
-    said = paste(demo, COMMAND)
-    assert said.index("Let me read that back") < said.index("Yes, please.") < said.index("You are booked.")
+    output = paste(demo, COMMAND)
+    assert output.index("Let me read that back") < output.index("Yes, please.") < output.index("You are booked.")
     assert len(appointments(desk)) == len(before) + 1
 
 
 def test_a_caller_who_says_no_changes_nothing(demo: Clinic, desk: httpx.Client) -> None:
     before = appointments(desk)
-    said = paste(demo, f"{COMMAND} --caller declines")
-    assert said.index("Let me read that back") < said.index("No, wait.") < said.index("I leave everything as it is.")
+    output = paste(demo, f"{COMMAND} --caller declines")
+    assert (
+        output.index("Let me read that back") < output.index("No, wait.") < output.index("I leave everything as it is.")
+    )
     assert appointments(desk) == before
 
 
 def test_ids_and_tokens_are_never_said(demo: Clinic) -> None:
-    said = paste(demo, COMMAND)
-    assert not [mark for mark in ("pat_", "slt_", "apt_", "confirmationToken") if mark in said]
+    output = paste(demo, COMMAND)
+    assert not [mark for mark in ("pat_", "slt_", "apt_", "confirmationToken") if mark in output]
 
 
 def test_a_model_of_ones_own_takes_the_place_of_the_script(demo: Clinic, desk: httpx.Client) -> None:
     write_model(demo, desk)
     before = appointments(desk)
-    said = paste(demo, f"echo 'Yes, please.' | {COMMAND} --caller typed --model impatient:make")
-    assert '"appointmentId"' in said
+    output = paste(demo, f"echo 'Yes, please.' | {COMMAND} --caller typed --model impatient:make")
+    assert '"appointmentId"' in output
     assert len(appointments(desk)) == len(before) + 1
 
 
 @pytest.mark.parametrize("typed", ["", "Hello, a follow-up please.\\n"])
 def test_a_typed_call_ends_with_a_goodbye_at_the_end_of_input(demo: Clinic, desk: httpx.Client, typed: str) -> None:
     before = appointments(desk)
-    said = paste(demo, f"printf '{typed}' | {COMMAND} --caller typed")
-    assert said.splitlines()[-1] == "Agent:  Goodbye!"
+    output = paste(demo, f"printf '{typed}' | {COMMAND} --caller typed")
+    assert output.splitlines()[-1] == "Agent:  Goodbye!"
     assert appointments(desk) == before
 
 
@@ -104,6 +106,6 @@ def test_a_typed_call_ends_with_a_goodbye_at_the_end_of_input(demo: Clinic, desk
 def test_a_model_cannot_book_without_a_clear_yes(demo: Clinic, desk: httpx.Client, answer: str) -> None:
     write_model(demo, desk)
     before = appointments(desk)
-    said = paste(demo, f"echo '{answer}' | {COMMAND} --caller typed --model impatient:make")
-    assert "Nothing was changed." in said
+    output = paste(demo, f"echo '{answer}' | {COMMAND} --caller typed --model impatient:make")
+    assert "Nothing was changed." in output
     assert appointments(desk) == before

@@ -68,8 +68,8 @@ class Host:
         given = [document["text"], theme, arguments, answer]
         await self.page.evaluate("(given) => window.show(...given)", given)
 
-    async def told(self) -> list[str]:
-        found: list[str] = await self.page.evaluate("window.told")
+    async def messages(self) -> list[str]:
+        found: list[str] = await self.page.evaluate("window.messages")
         return found
 
     async def _call_tool(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -111,11 +111,11 @@ async def test_a_person_confirms_a_booking_by_keyboard_and_the_model_never_sees_
     await yes.focus()
     await host.page.keyboard.press("Enter")
     await expect(host.card.get_by_role("heading", name="Done")).to_be_visible(timeout=WAIT_MS)
-    await host.page.wait_for_function("window.told.length === 1", timeout=WAIT_MS)
-    [told] = await host.told()
-    assert "it has been executed" in told
-    assert "card-" not in told
-    appointment = told.partition('"appointmentId":"')[2].partition('"')[0]
+    await host.page.wait_for_function("window.messages.length === 1", timeout=WAIT_MS)
+    [message] = await host.messages()
+    assert "it has been executed" in message
+    assert "card-" not in message
+    appointment = message.partition('"appointmentId":"')[2].partition('"')[0]
     assert (await recorded(world, appointment))[-1] == ("book_appointment", "executed", "card")
 
 
@@ -124,8 +124,8 @@ async def test_a_no_on_the_card_changes_nothing(world: World, host: Host, agent:
     no = host.card.get_by_role("button", name="No", exact=True)
     await no.click(timeout=WAIT_MS)
     await expect(host.card.get_by_text("Nothing has been changed.")).to_be_visible(timeout=WAIT_MS)
-    await host.page.wait_for_function("window.told.length === 1", timeout=WAIT_MS)
-    assert "said no" in (await host.told())[0]
+    await host.page.wait_for_function("window.messages.length === 1", timeout=WAIT_MS)
+    assert "said no" in (await host.messages())[0]
     assert await booked(world) == 0
 
 
@@ -135,8 +135,8 @@ async def test_a_person_chooses_a_slot_in_the_time_of_the_location(world: World,
     await expect(host.card.get_by_text("Dr. Robert Chen")).to_be_visible(timeout=WAIT_MS)
     await expect(host.card.get_by_text("09:15 (America/New_York)")).to_be_visible()
     await host.card.get_by_role("button", name="Choose this time").click()
-    await host.page.wait_for_function("window.told.length === 2", timeout=WAIT_MS)
-    context, message = await host.told()
+    await host.page.wait_for_function("window.messages.length === 2", timeout=WAIT_MS)
+    context, message = await host.messages()
     assert "slotId: slt_" in context
     assert message.startswith("I choose Monday")
     assert await booked(world) == 0

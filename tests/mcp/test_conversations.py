@@ -20,9 +20,9 @@ ASKED = "Is Ada Lovelace a patient of this practice?"
 
 async def runnable(node: NodeClients, pattern: str, home: Path) -> Path:
     program = node.native(pattern)
-    told = await node.run_in(environment_of(home), program, "--version", home=home)
-    if told.status < 0:
-        pytest.skip(f"{program.name} is ended by signal {-told.status}: it is not made for this processor")
+    ended = await node.run_in(environment_of(home), program, "--version", home=home)
+    if ended.status < 0:
+        pytest.skip(f"{program.name} is ended by signal {-ended.status}: it is not made for this processor")
     return program
 
 

@@ -140,9 +140,9 @@ def _listens(port: int) -> bool:
 def version() -> tuple[int, ...]:
     if not Path(PGBOUNCER).exists():
         return ()
-    said = subprocess.run([PGBOUNCER, "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"PgBouncer (\d+)\.(\d+)", said)
-    assert found is not None, said
+    output = subprocess.run([PGBOUNCER, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"PgBouncer (\d+)\.(\d+)", output)
+    assert found is not None, output
     return tuple(map(int, found.groups()))
 
 

@@ -52,7 +52,7 @@ class Checker:
     # what each call did
 
     def _place_effect(self, effect: Effect) -> None:
-        op, told = effect.op, (effect.body or {}).get("status")
+        op, status = effect.op, (effect.body or {}).get("status")
         if op.name == "book_appointment":
             if effect.body is None:
                 return  # nothing ever showed it
@@ -90,13 +90,13 @@ class Checker:
         patient = self.facts.booked[appointment].op.given["patientId"]
         if op.name == "reschedule_appointment":
             slot = self.facts.slot(op)
-            move = model.moves_to(slot.provider, slot.start, slot.procedure, told)
+            move = model.moves_to(slot.provider, slot.start, slot.procedure, status)
             self._write(("appointment", appointment), effect, move)
             self._take_place(effect, appointment, patient, slot)
         elif op.name == "confirm_attendance":
-            self._write(("appointment", appointment), effect, model.is_confirmed_by(told))
+            self._write(("appointment", appointment), effect, model.is_confirmed_by(status))
         else:
-            self._write(("appointment", appointment), effect, model.is_cancelled_by(told))
+            self._write(("appointment", appointment), effect, model.is_cancelled_by(status))
             self._write(("diary", patient), effect, model.no_longer_attends(appointment))
             for day in self.facts.places[appointment]:
                 self._write(day, effect, lanes.vacates(appointment))

@@ -52,9 +52,9 @@ def _problem(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     first = outcome["issue"][0]
     problem = {"code": first["details"]["coding"][0]["code"], "detail": first["diagnostics"]}
     for confirmation in outcome.get("extension", ()):
-        said = {each["url"]: each for each in confirmation["extension"]}
-        problem["confirmationToken"] = said["token"]["valueString"]
-        problem["expiresAt"] = said["expiresAt"]["valueInstant"]
+        extensions = {each["url"]: each for each in confirmation["extension"]}
+        problem["confirmationToken"] = extensions["token"]["valueString"]
+        problem["expiresAt"] = extensions["expiresAt"]["valueInstant"]
     return problem
 
 

@@ -25,33 +25,33 @@ def becomes(booked: Appointment) -> Write:
     return lambda now: booked if now is None else None
 
 
-def is_cancelled_by(told: str | None) -> Write:
+def is_cancelled_by(answered: str | None) -> Write:
     """`told` is the status in the answer, None if the answer was lost."""
 
     def run(now: Appointment | None) -> Appointment | None:
-        if now is None or now.status == "cancelled" or told not in ("cancelled", None):
+        if now is None or now.status == "cancelled" or answered not in ("cancelled", None):
             return None
         return now._replace(status="cancelled")
 
     return run
 
 
-def is_confirmed_by(told: str | None) -> Write:
+def is_confirmed_by(answered: str | None) -> Write:
     def run(now: Appointment | None) -> Appointment | None:
-        if now is None or now.status == "cancelled" or told not in ("confirmed", None):
+        if now is None or now.status == "cancelled" or answered not in ("confirmed", None):
             return None
         return now._replace(status="confirmed")
 
     return run
 
 
-def moves_to(provider: int, start: int, procedure: int, told: str | None) -> Write:
+def moves_to(provider: int, start: int, procedure: int, answered: str | None) -> Write:
     def run(now: Appointment | None) -> Appointment | None:
         if now is None or now.status == "cancelled":
             return None
         if (now.provider, now.start, now.procedure) != (provider, start, procedure):
             now = now._replace(provider=provider, start=start, procedure=procedure, status="booked")
-        return now if told in (now.status, None) else None
+        return now if answered in (now.status, None) else None
 
     return run
 

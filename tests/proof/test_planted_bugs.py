@@ -30,8 +30,8 @@ async def _anomalies(
         env={**os.environ, "PYTHONPATH": f"{folder / 'src'}:{ROOT}"}, cwd=ROOT,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    printed, said = await process.communicate()
-    assert process.returncode == 0, said.decode()[-4000:]
+    printed, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()[-4000:]
     anomalies: list[str] = json.loads(printed)["anomalies"]
     return anomalies
 

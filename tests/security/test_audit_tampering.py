@@ -232,7 +232,7 @@ async def test_heads_that_cannot_be_read_are_bad_input(world: World, command: Co
         odd[name] = tmp_path / f"{name}.jsonl"
         line = json.dumps({"practice": practice, "sequence": sequence, "hash": digest})
         odd[name].write_text(f"{'[' * 100_000}\n{line}\n")
-    for options, said in (
+    for options, message in (
         (("--head", f"1:{digest}"), "needs --practice"),
         (("--practice", "harbor", "--head", "1:abc"), "is not a head"),
         (("--head", f"harbour:1:{digest}"), "the closest is"),
@@ -244,7 +244,7 @@ async def test_heads_that_cannot_be_read_are_bad_input(world: World, command: Co
     ):
         ended = await command("audit", "verify", *options)
         assert ended.status == 2, (options, ended)
-        assert said in ended.err
+        assert message in ended.err
 
 
 async def test_heads_are_signed_at_shutdown(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -102,26 +102,29 @@ async def test_a_read_back_tells_whose_appointment_would_change(world: World) ->
     later = (await slots(agent))[3]["id"]
     path = f"/api/appointments/{alan}"
     for step, body in (("cancel", {}), ("confirm", {}), ("reschedule", {"slotId": later})):
-        told = (await agent.post(f"{path}/{step}", json=body)).json()["readBack"]
-        assert (told["firstName"], told["lastName"]) == ("Alan", "Turing"), step
-    assert (told["rescheduledFrom"], told["start"]) == ("2026-11-16T09:00:00-05:00", "2026-11-16T10:00:00-05:00")
+        read_back = (await agent.post(f"{path}/{step}", json=body)).json()["readBack"]
+        assert (read_back["firstName"], read_back["lastName"]) == ("Alan", "Turing"), step
+    assert (read_back["rescheduledFrom"], read_back["start"]) == (
+        "2026-11-16T09:00:00-05:00",
+        "2026-11-16T10:00:00-05:00",
+    )
     moved = await confirmed(agent, "POST", f"{path}/reschedule", {"slotId": later})
     assert moved.status_code == 200
-    assert (await agent.get(path)).json()["rescheduledFrom"] == told["rescheduledFrom"]
+    assert (await agent.get(path)).json()["rescheduledFrom"] == read_back["rescheduledFrom"]
 
 
 async def test_a_read_back_tells_whose_record_would_change(world: World) -> None:
     agent = await world.client()
     alan = await patient_id(agent, "Alan")
 
-    async def told(**fields: Any) -> dict[str, Any]:
+    async def read_back(**fields: Any) -> dict[str, Any]:
         answer = (await agent.patch(f"/api/patients/{alan}", json=fields)).json()
         return {name: value for name, value in answer["readBack"].items() if name != "patientId"}
 
     phone = "+1 555 010 0300"
-    assert await told(phone=phone) == {"firstName": "Alan", "lastName": "Turing", "phone": phone}
-    assert await told(email=None) == {"firstName": "Alan", "lastName": "Turing", "email": None}
-    assert await told(firstName="Ada", lastName="Turing") == {
+    assert await read_back(phone=phone) == {"firstName": "Alan", "lastName": "Turing", "phone": phone}
+    assert await read_back(email=None) == {"firstName": "Alan", "lastName": "Turing", "email": None}
+    assert await read_back(firstName="Ada", lastName="Turing") == {
         "firstName": "Ada",
         "lastName": "Turing",
         "previousFirstName": "Alan",

@@ -145,8 +145,8 @@ async def attack(data: st.DataObject, arena: Arena) -> None:
     text = answer.text + repr(sorted(answer.headers.multi_items()))
     leaked = [mark for mark in arena.theirs.marks if mark in text and mark not in repr(sent)]
     assert leaked == []
-    told = set(RECORD_ID.findall(answer.text)) - set(RECORD_ID.findall(repr(sent)))
-    assert not told & await arena.their_ids()
+    disclosed = set(RECORD_ID.findall(answer.text)) - set(RECORD_ID.findall(repr(sent)))
+    assert not disclosed & await arena.their_ids()
     arena.overhear(answer)
 
 

@@ -84,11 +84,11 @@ def test_an_empty_variable_counts_as_absent() -> None:
 def test_a_wrong_value_is_one_sentence_that_names_the_variable(name: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load({name: text})
-    said = str(caught.value)
-    assert said.startswith(name)
-    assert said.endswith(".")
-    assert "\n" not in said
-    assert "hunter2" not in said
+    message = str(caught.value)
+    assert message.startswith(name)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,8 @@ def test_a_terminated_service_drains_finishes_calls_and_refuses_the_rest(tmp_pat
         assert (answer.status, answer.read(), answer.getheader("connection")) == (200, b"closed", "close")
         for not_executed in (endless, unsent):
             answer = not_executed.getresponse()
-            told = (answer.status, answer.getheader("retry-after"), answer.getheader("connection"))
-            assert told == (502, "2", "close")
+            answered = (answer.status, answer.getheader("retry-after"), answer.getheader("connection"))
+            assert answered == (502, "2", "close")
             assert b'"code":"upstream_unavailable"' in answer.read()
         answer = posted.getresponse()
         assert (answer.status, answer.getheader("retry-after"), answer.getheader("connection")) == (500, None, "close")

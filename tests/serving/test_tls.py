@@ -161,10 +161,10 @@ def test_doctor_asks_a_service_that_terminates_tls(server: TlsServer) -> None:
 def test_a_certificate_that_changes_is_used_and_a_broken_one_is_not(server: TlsServer) -> None:
     def is_answered() -> bool:
         kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        said = b""
-        while not said.endswith(b"https") and (piece := kept.recv(1000)):
-            said += piece
-        return said.startswith(b"HTTP/1.1 200")
+        received = b""
+        while not received.endswith(b"https") and (piece := kept.recv(1000)):
+            received += piece
+        return received.startswith(b"HTTP/1.1 200")
 
     with server.connect() as kept:
         assert is_answered()  # from now on it may be idle for more than a minute

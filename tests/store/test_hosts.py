@@ -85,10 +85,10 @@ class Wire:
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
-            while said := await reader.read(65536):
+            while data := await reader.read(65536):
                 if self.hung.is_set():
                     await asyncio.Event().wait()
-                writer.write(said)
+                writer.write(data)
             writer.close()
 
 

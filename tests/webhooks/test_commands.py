@@ -119,7 +119,7 @@ def test_an_endpoint_can_be_removed(line: CommandLine, harbor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["webhook", "add", "--practice", "harbor", "--url", "https://127.0.0.1/"], "public address"),
         (["webhook", "add", "--practice", "harbor", "--url", "https://localhost/"], "public address"),
@@ -135,10 +135,10 @@ def test_an_endpoint_can_be_removed(line: CommandLine, harbor: str) -> None:
         (["feed", "revoke", "feed_1_0123456789abcdef"], "no calendar feed"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(line: CommandLine, harbor: str, words: list[str], said: str) -> None:
+def test_what_is_wrong_is_said_in_one_line(line: CommandLine, harbor: str, words: list[str], message: str) -> None:
     done = line.run(*words)
     assert done.status == 2, done
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 

@@ -29,7 +29,7 @@ def verifies(message: Message, secret: str) -> bool:
     return True
 
 
-async def told(desk: Desk, receiver: Receiver) -> Message:
+async def receive_test(desk: Desk, receiver: Receiver) -> Message:
     await desk.happen("apt_1")
     await desk.deliver()
     return receiver.received[-1]
@@ -38,11 +38,11 @@ async def told(desk: Desk, receiver: Receiver) -> Message:
 async def test_after_a_rotation_both_secrets_verify_until_the_old_one_retires(desk: Desk, receiver: Receiver) -> None:
     endpoint, old = await desk.endpoint(receiver.url())
     _, new = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
-    message = await told(desk, receiver)
+    message = await receive_test(desk, receiver)
     assert len(message.headers["webhook-signature"].split(" ")) == 2
     assert (verifies(message, old), verifies(message, new)) == (True, True)
     desk.clock.advance(days=1)
-    message = await told(desk, receiver)
+    message = await receive_test(desk, receiver)
     assert (verifies(message, old), verifies(message, new)) == (False, True)
 
 
@@ -50,10 +50,10 @@ async def test_a_second_rotation_drops_the_oldest_secret_and_at_once_means_now(d
     endpoint, first = await desk.endpoint(receiver.url())
     _, second = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
     _, third = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=DAY)
-    message = await told(desk, receiver)
+    message = await receive_test(desk, receiver)
     assert [verifies(message, secret) for secret in (first, second, third)] == [False, True, True]
     _, fourth = await rotate_secret(desk.database, desk.cipher, endpoint, desk.clock.now, retire_old_after=timedelta(0))
-    message = await told(desk, receiver)
+    message = await receive_test(desk, receiver)
     assert [verifies(message, secret) for secret in (second, third, fourth)] == [False, False, True]
 
 
@@ -87,7 +87,7 @@ async def test_endpoints_of_other_practices_are_not_listed_and_their_ids_lead_no
 
 async def test_a_removed_endpoint_leaves_nothing_behind(desk: Desk, receiver: Receiver) -> None:
     endpoint, _ = await desk.endpoint(receiver.url())
-    await told(desk, receiver)
+    await receive_test(desk, receiver)
     await desk.happen("apt_2")
     await remove_endpoint(desk.database, endpoint)
     assert await desk.deliver() == 0
@@ -114,4 +114,4 @@ async def test_secrets_are_sealed_anew_when_the_operator_s_key_is_replaced(desk:
     assert receiver.attempts == [], "what cannot be signed is not sent"
     assert await reencrypt_secrets(desk.database, KeyCipher([new_key, SECRET_KEY])) == 2
     desk.clock.advance(minutes=1)
-    assert verifies(await told(desk, receiver), secret)
+    assert verifies(await receive_test(desk, receiver), secret)

@@ -144,7 +144,7 @@ class Reports:
                 tallies.add_lead(row)
             else:
                 tallies.add_day(row, actors[row["booked_by"]])
-        most = sorted(tallies.bookers.items(), key=lambda each: (-each[1].appointments, actors[each[0]].name))
+        ranked = sorted(tallies.bookers.items(), key=lambda each: (-each[1].appointments, actors[each[0]].name))
         calls, by_day = _failed_calls(failed, period, zone(directory.practice.time_zone))
         return Report(
             period=period,
@@ -152,7 +152,7 @@ class Reports:
             by_day=tallies.by_day,
             providers=_named(tallies.providers, directory.providers),
             visit_types=_named(tallies.visit_types, directory.visit_types),
-            bookers=[(actors[booker], tally) for booker, tally in most],
+            bookers=[(actors[booker], tally) for booker, tally in ranked],
             leads=tallies.leads,
             failed=calls,
             failed_by_day=by_day,

@@ -141,10 +141,10 @@ async def test_every_appointment_gets_a_time_and_each_change_is_an_ordinary_writ
     assert {each["outcome"] for each in act} == {"executed"}
 
     trail = await (await signed_in(world, role="admin")).get("/console/audit")
-    told = words(Document(trail.text).tagged("main")[0].text)
-    assert "Ana blocked time of Dr. Robert Chen" in told
-    assert "Ana recorded an absence of Dr. Robert Chen" in told
-    assert "Ana reassigned the appointments of Dr. Robert Chen" in told
+    text = words(Document(trail.text).tagged("main")[0].text)
+    assert "Ana blocked time of Dr. Robert Chen" in text
+    assert "Ana recorded an absence of Dr. Robert Chen" in text
+    assert "Ana reassigned the appointments of Dr. Robert Chen" in text
 
     await staff.post(f"{path}/apply", data=form)
     assert len(await records(world, operation="reschedule_appointment", outcome="executed")) == 2, "sent again"

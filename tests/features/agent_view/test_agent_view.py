@@ -110,16 +110,16 @@ async def test_a_booking_can_be_watched_from_search_to_appointment(
 ) -> None:
     client = await world.client()
     page = await booked_up_to_the_challenge(admin, client)
-    told = text_of(page)
-    assert "428 Precondition Required" in told
-    assert "NOTHING HAS BEEN CHANGED YET" in told, "the other door's own words"
-    assert re.search(r"“Follow-up with Dr\. .+ at .+, Monday, November 16 at \d\d:\d\d\. Is that right\?”", told)
+    text = text_of(page)
+    assert "428 Precondition Required" in text
+    assert "NOTHING HAS BEEN CHANGED YET" in text, "the other door's own words"
+    assert re.search(r"“Follow-up with Dr\. .+ at .+, Monday, November 16 at \d\d:\d\d\. Is that right\?”", text)
     assert await rows(APPOINTMENTS) == []
     assert form_of(page)["arg.confirmationToken"]
     page = await run(admin, page)
-    told = text_of(page)
-    assert "HTTP/1.1 201 Created" in told
-    ids = re.findall(r'"appointmentId": "(apt_\w{22})"', told)
+    text = text_of(page)
+    assert "HTTP/1.1 201 Created" in text
+    ids = re.findall(r'"appointmentId": "(apt_\w{22})"', text)
     assert len(ids) == 2
     assert len(set(ids)) == 1, "what was done once is answered twice"
     assert len(await rows(APPOINTMENTS)) == 1
@@ -167,10 +167,10 @@ async def test_an_integrations_write_is_sent_twice_with_one_key(world: World, ad
     client = await world.client(grant="integration")
     page = await run(admin, await start(admin, client, "new"))
     page = await run(admin, page)
-    told = text_of(page)
-    assert told.count("HTTP/1.1 201 Created") == 2
-    assert len(set(re.findall(r"Idempotency-Key: (\w+)", told))) == 1
-    assert len(set(re.findall(r'"patientId": "(pat_\w{22})"', told))) == 1
+    text = text_of(page)
+    assert text.count("HTTP/1.1 201 Created") == 2
+    assert len(set(re.findall(r"Idempotency-Key: (\w+)", text))) == 1
+    assert len(set(re.findall(r'"patientId": "(pat_\w{22})"', text))) == 1
     assert form_of(page)["operation"] == "get_patient", "there is nothing to confirm"
 
 
@@ -181,9 +181,9 @@ async def test_a_lost_answer_is_found_again_at_the_other_door(
     client = await world.client()
     page = await booked_up_to_the_challenge(admin, client)
     page = await run(admin, page, simulate="internal")
-    told = text_of(page)
-    assert "HTTP/1.1 500 Internal Server Error" in told
-    assert len(re.findall(r'"appointmentId": "apt_\w{22}"', told)) == 1
+    text = text_of(page)
+    assert "HTTP/1.1 500 Internal Server Error" in text
+    assert len(re.findall(r'"appointmentId": "apt_\w{22}"', text)) == 1
     assert len(await rows(APPOINTMENTS)) == 1
     assert form_of(page)["operation"] == "get_appointment", "the conversation goes on"
 
@@ -193,11 +193,11 @@ async def test_every_operation_can_be_simulated_to_fail_on_both_doors(world: Wor
     client = await world.client()
     fields = {"do": "run", "client": client.headers["X-Test-Client"], "simulate": "upstream_unavailable"}
     page = await admin.post("/console/agent", data={**fields, "operation": "get_practice"})
-    told = text_of(page)
-    assert "HTTP/1.1 502 Bad Gateway" in told
-    assert '"isError": true' in told
-    assert '"frontdesk-simulate": "upstream_unavailable"' in told
-    assert "Frontdesk-Simulate: upstream_unavailable" in told
+    text = text_of(page)
+    assert "HTTP/1.1 502 Bad Gateway" in text
+    assert '"isError": true' in text
+    assert '"frontdesk-simulate": "upstream_unavailable"' in text
+    assert "Frontdesk-Simulate: upstream_unavailable" in text
 
 
 async def test_a_client_without_a_scope_is_refused_as_in_earnest(world: World, admin: httpx.AsyncClient) -> None:

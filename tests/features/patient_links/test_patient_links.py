@@ -92,11 +92,11 @@ async def test_a_patient_confirms_and_cancels_by_the_link(
         "+1 555 0100",
     ):
         assert part in shown
-    told = page.text
+    text = page.text
     for [hidden] in form_of(page, CONFIRM).values():  # encrypted or random: it may spell a first name
-        told = told.replace(hidden, "")
+        text = text.replace(hidden, "")
     for part in ("Ada", "Lovelace", "Follow-up", "010 0199", sent.appointment, "1985"):
-        assert part not in told, "no more than the patient needs"
+        assert part not in text, "no more than the patient needs"
     assert "set-cookie" not in page.headers
 
     confirming = await send(sent.browser, page, CONFIRM)
