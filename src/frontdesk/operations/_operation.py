@@ -114,7 +114,7 @@ class Operation(Generic[Given, Result]):
 
 
 def unpublished(
-    operation: Operation[Any, Any],
+    operation: Operation[Any, Any],  # of any input
     *,
     input: type[Given],  # noqa: A002
     run: Callable[[Context, Given], Awaitable[Result]],

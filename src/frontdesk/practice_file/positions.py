@@ -35,7 +35,7 @@ class Positions:
                 return found[-1 if last else 0]
         return None
 
-    def _value(self, event: object, events: Iterator[Any], steps: Steps) -> None:
+    def _value(self, event: object, events: Iterator[Any], steps: Steps) -> None:  # the library has no types
         if not steps or isinstance(steps[-1], int):
             self._note(event, steps)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -48,6 +48,6 @@ class Positions:
                 self._note(key, (*steps, key.value))
                 self._value(next(events), events, (*steps, key.value))
 
-    def _note(self, event: Any, steps: Steps) -> None:
+    def _note(self, event: Any, steps: Steps) -> None:  # as above
         if steps in self._wanted:
             self._found[steps].append((event.start_mark.line + 1, event.start_mark.column + 1))

@@ -147,14 +147,14 @@ def _value(event: object, events: Iterator[object], steps: Steps, findings: list
     return mapping
 
 
-def _check_undecorated(event: Any) -> None:
+def _check_undecorated(event: Any) -> None:  # the library has no types
     if event.anchor is not None:
         _refuse_event(event, "YAML anchors and aliases are not supported; text that begins with & or * needs quotes")
     if event.tag is not None:
         _refuse_event(event, "YAML tags are not supported; text that begins with ! needs quotes")
 
 
-def _refuse_event(event: Any, message: str) -> NoReturn:
+def _refuse_event(event: Any, message: str) -> NoReturn:  # as above
     _refuse_at(event.start_mark.line + 1, event.start_mark.column + 1, message)
 
 

@@ -40,7 +40,7 @@ def as_typed(fields: Iterable[Field], record: object) -> dict[str, list[str]]:
     return {field.key: _shown(field, _value(record, field)) for field in fields}
 
 
-def _shown(field: Field, value: Any) -> list[str]:
+def _shown(field: Field, value: Any) -> list[str]:  # of the field's kind
     if field.kind == "names":
         return ["\n".join(value)]
     if field.kind == "yes_no":

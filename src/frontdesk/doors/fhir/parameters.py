@@ -83,7 +83,7 @@ class Criterion:
     """One parameter with its alternatives: spans of a date, else texts."""
 
     parameter: SearchParameter
-    values: tuple[Any, ...]
+    values: tuple[Any, ...]  # texts, or spans of a date
     negated: bool = False
     texts: frozenset[object] = field(init=False)  # the values, for a look-up
 
@@ -124,7 +124,7 @@ class Query:
     def matches(self, resource: Resource) -> bool:
         return all(criterion.matches(resource) for criterion in self.criteria)
 
-    def alternatives(self, name: str) -> list[tuple[Any, ...]]:
+    def alternatives(self, name: str) -> list[tuple[Any, ...]]:  # as `Criterion.values`
         """The values of each occurrence of a parameter; all occurrences must match, by any of their values."""
         return [each.values for each in self.criteria if each.parameter.name == name and not each.negated]
 

@@ -113,7 +113,7 @@ def _place(
 
 
 def _overbooked(
-    placed: list[tuple[Any, ...]],
+    placed: list[tuple[Any, ...]],  # the values of the columns
     directory: Directory,
     taken: list[_Taken],
     now: datetime,  # rows of the table

@@ -95,7 +95,7 @@ class Reader:
         """Reads a patient and, with `seen`, whether the practice has seen them."""
         visits = self._seen(record.reference) if seen else CombinedQuery((), lambda _: False)
 
-        def result(found: Sequence[Any]) -> tuple[Patient, Resource] | None:
+        def result(found: Sequence[Any]) -> tuple[Patient, Resource] | None:  # results of the queries
             resource = found[0]
             if resource is None:
                 return None

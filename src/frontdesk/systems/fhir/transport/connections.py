@@ -30,7 +30,7 @@ class _OwnLookups(httpcore.AnyIOBackend):
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109 - the backend's own parameter
         local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        socket_options: Iterable[Any] | None = None,  # as in the backend
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):

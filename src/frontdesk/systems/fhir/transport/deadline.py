@@ -32,7 +32,7 @@ class Deadline:
             raise SystemUnavailable
 
 
-async def gather_all(*requests: Awaitable[object]) -> list[Any]:
+async def gather_all(*requests: Awaitable[object]) -> list[Any]:  # their types differ
     """Awaits concurrent requests and raises the first failure once all have finished."""
     answers = await asyncio.gather(*requests, return_exceptions=True)
     for answer in answers:
