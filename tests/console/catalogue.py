@@ -92,6 +92,12 @@ def _found() -> Iterator[tuple[str, str | tuple[str, ...], str, str | None]]:
         for feature in features()
         for recorded in (*feature.parts.operations, *feature.parts.actions)
     }
+    of_features |= {
+        operation.name: feature.name
+        for feature in features()
+        if feature.parts.pending_appointments is not None
+        for operation in feature.parts.pending_appointments.operations
+    }
     for recorded in (*every_operation().values(), *actions().values()):
         owner = of_features.get(recorded.name)
         place = f"features/{owner}" if owner else "audit/actions" if isinstance(recorded, Action) else "operations"

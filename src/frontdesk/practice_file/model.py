@@ -144,7 +144,9 @@ class PracticePart(Part):
         "dayFirst",
     )
     features: FeaturesPart | None = key(
-        "The features that it can switch off, each with its settings.", {"notes": {"enabled": False}}, None
+        "The features that it can switch off, each with its settings.",
+        {to_camel(features()[0].name): {"enabled": False}},
+        None,
     )
 
 
