@@ -64,7 +64,7 @@ async def test_the_newest_of_a_long_history_are_shown(world: World, monkeypatch:
     world.clock.advance(days=3)
     view = await world.service.desk.patients.read(await action_context(world), ada)
     assert [each.appointment.id for each in view.past] == [booked[2], booked[1]]
-    assert not view.whole
+    assert not view.is_complete
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.systems.port import CORRECTION_SECONDS, Misconfigured
+from frontdesk.systems.port import MISCONFIGURED_RETRY_SECONDS, Misconfigured
 from tests.console.admin_pages import text_of
 from tests.console.signing_in import signed_in
 from tests.fhir.calls import SEARCH, booking, challenged, search
@@ -57,7 +57,7 @@ async def test_a_server_that_refuses_us_is_told_as_misconfigured(
                 response.text,
             )
             assert response.json()["detail"] == Misconfigured.detail
-            assert response.headers["retry-after"] == str(CORRECTION_SECONDS), name
+            assert response.headers["retry-after"] == str(MISCONFIGURED_RETRY_SECONDS), name
         reasons = [getattr(record, "reason", "") for record in caplog.records if record.levelno == logging.ERROR]
         assert any(reason in each for each in reasons), (name, reasons)
         assert "Ada" not in repr([record.__dict__ for record in caplog.records])
@@ -88,7 +88,7 @@ async def test_a_write_without_the_right_to_it_is_told_as_misconfigured(
     upstream.door.backend = Forbidding()
     response = await agent.post("/api/appointments", json=body)
     assert (response.status_code, response.json()["detail"]) == (502, Misconfigured.detail)
-    assert response.headers["retry-after"] == str(CORRECTION_SECONDS)
+    assert response.headers["retry-after"] == str(MISCONFIGURED_RETRY_SECONDS)
     upstream.door.backend = inner
     assert await upstream.live_appointments() == []
     assert await search(agent) == 200

@@ -67,7 +67,7 @@ class Board:
     locations: Sequence[Location]
     places: Mapping[Place, Sequence[Visit]]
     records_attendance: bool
-    whole: bool = True  # False: there are more appointments than a page can hold
+    is_complete: bool = True  # False: there are more appointments than a page can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Arrivals:
         locations = shown_locations(directory, location_id)
         time_zone = locations[0].time_zone
         day = local_date(minute_of(context.now), time_zone)
-        found, whole = await shown_appointments(system, CalendarQuery(providers=providers), locations, [day])
+        found, is_complete = await shown_appointments(system, CalendarQuery(providers=providers), locations, [day])
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.patients.contacts(list({each.patient_id for each in found})) if found else {}
         attended = await self._attended(context, found)
@@ -121,7 +121,7 @@ class Arrivals:
                     undo=_undo(place, attended=each.id in attended) if records_attendance else None,
                 )
             )
-        board = Board(day, time_zone, locations, places, records_attendance, whole)
+        board = Board(day, time_zone, locations, places, records_attendance, is_complete)
         if is_known(board):
             return None
         await context.record("console.arrivals", *sorted(contacts), read=True)

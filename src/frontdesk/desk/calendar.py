@@ -55,7 +55,7 @@ class FoundAppointments:
     actors: Mapping[str, Actor]
     overrides: Mapping[str, AppliedOverride]  # by appointment
     hours_known: bool  # False: the hours are in the practice's own system
-    whole: bool  # False: there are more appointments than a page can hold
+    is_complete: bool  # False: there are more appointments than a page can hold
 
 
 class Shown(Protocol):
@@ -126,7 +126,7 @@ class Calendar:
         directory = await system.directory()
         locations = shown_locations(directory, query.location_id)
         days = _days(query, local_date(minute_of(context.now), locations[0].time_zone))
-        found, whole = await shown_appointments(system, query, locations, days)
+        found, is_complete = await shown_appointments(system, query, locations, days)
         found = await self._with_bookers(context, found)
         directory = await system.directory()  # reading may have loaded a newer one
         contacts = await system.patients.contacts(list({each.patient_id for each in found})) if found else {}
@@ -145,7 +145,7 @@ class Calendar:
             actors=await actors_of(self.database, context.practice_id, bookers),
             overrides=current_overrides(overrides),
             hours_known=Capability.OPENING_HOURS in system.capabilities,
-            whole=whole,
+            is_complete=is_complete,
         )
 
     async def _with_bookers(self, context: ActionContext, found: Sequence[Appointment]) -> list[Appointment]:
@@ -186,10 +186,10 @@ async def shown_appointments(
         raise Problem("capability_not_supported")
     places, begin = {location.id for location in locations}, _begin(locations, days)
     found: list[Appointment] = []
-    whole = True
+    is_complete = True
     async for page in appointment_pages(system, _wanted(await system.directory(), query, locations, days)):
         if len(found) >= _MAX_APPOINTMENTS:
-            whole = not page
+            is_complete = not page
             break
         found += page
     return [
@@ -200,7 +200,7 @@ async def shown_appointments(
         and (query.cancelled or each.status != "cancelled")
         and (not query.providers or each.provider_id in query.providers)
         and (not query.visit_types or each.visit_type_id in query.visit_types)
-    ], whole
+    ], is_complete
 
 
 def _wanted(

@@ -76,7 +76,7 @@ class PatientView:
     patient: Patient
     upcoming: Sequence[PatientAppointment]
     past: Sequence[PatientAppointment]  # and cancelled ones, newest first
-    whole: bool  # False: there are older ones
+    is_complete: bool  # False: there are older ones
     supports: frozenset[str]
 
 
@@ -124,14 +124,14 @@ class Patients:
         await context.record("console.patient", patient.id, read=True)
         upcoming: list[PatientAppointment] = []
         past: deque[PatientAppointment] = deque(maxlen=_MAX_PAST)
-        whole = True
+        is_complete = True
         async for appointment in _appointments(system, patient.id):
             if appointment.ends_at > context.now and appointment.status != "cancelled":
                 upcoming.append(_shown(appointment, directory))
             else:
-                whole = whole and len(past) < _MAX_PAST
+                is_complete = is_complete and len(past) < _MAX_PAST
                 past.append(_shown(appointment, directory))
-        return PatientView(patient, upcoming, [*reversed(past)], whole, supported(system.capabilities))
+        return PatientView(patient, upcoming, [*reversed(past)], is_complete, supported(system.capabilities))
 
 
 async def _appointments(system: SchedulingSystem, patient_id: str) -> AsyncIterator[Appointment]:

@@ -224,16 +224,16 @@ class Database:
                 _close_after(error, connection)
                 raise
             finally:
-                await self._release(connection, whole=False)
+                await self._release(connection, reusable=False)
 
     async def _run(self, sql: str, statement: Callable[[Connection], Awaitable[T]], *, repeatable: bool = True) -> T:
         with tracing.tracer.statement(sql):
             for attempt in range(1, _ATTEMPTS + 1):
-                connection, whole = await self._acquire(), False
+                connection, reusable = await self._acquire(), False
                 try:
                     self.statements += 1
                     answer = await statement(connection)
-                    whole = True
+                    reusable = True
                     return answer
                 except _NOT_EXECUTED as error:
                     raise DatabaseUnavailable from error
@@ -247,7 +247,7 @@ class Database:
                     _close_after(error, connection)
                     raise
                 finally:
-                    await self._release(connection, whole=whole)
+                    await self._release(connection, reusable=reusable)
             raise AssertionError("unreachable")
 
     async def _acquire(self) -> _PooledConnection:
@@ -278,10 +278,10 @@ class Database:
         finally:
             self.waiting -= 1
 
-    async def _release(self, connection: _PooledConnection, *, whole: bool) -> None:
-        """Keeps a `whole` connection ready unless a caller waits at the pool; the pool repairs any other."""
+    async def _release(self, connection: _PooledConnection, *, reusable: bool) -> None:
+        """Keeps a `reusable` connection ready unless a caller waits at the pool; the pool repairs any other."""
         self._in_use.discard(connection)
-        if whole and self.waiting == 0 and not self._closing:
+        if reusable and self.waiting == 0 and not self._closing:
             self._ready.append((connection, time.monotonic()))
         else:
             await self._release_to_pool(connection)

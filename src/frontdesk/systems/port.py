@@ -18,7 +18,7 @@ from frontdesk.systems.changes import Change
 from frontdesk.texts import N_
 
 PAGE_OF_APPOINTMENTS = 500
-CORRECTION_SECONDS = 300  # until a caller may ask whether the operator has corrected the settings
+MISCONFIGURED_RETRY_SECONDS = 300  # until a caller may ask whether the operator has corrected the settings
 KEEP_RESULTS = timedelta(hours=24)  # of writes, for their resends
 
 
@@ -42,7 +42,7 @@ class Misconfigured(SystemUnavailable):
     )
 
     def __init__(self, reason: str) -> None:
-        super().__init__(retry_after=CORRECTION_SECONDS)
+        super().__init__(retry_after=MISCONFIGURED_RETRY_SECONDS)
         self.reason = reason
 
 

@@ -86,7 +86,9 @@ async def lay_out(found: FoundAppointments) -> CalendarView:
     shortest = min(
         (entry.place.rows for day in shown for column in day.columns for entry in column.entries), default=_USUAL_ROWS
     )
-    return CalendarView(shown, name, axis.rows, shortest, axis.marks, locations, today, found.hours_known, found.whole)
+    return CalendarView(
+        shown, name, axis.rows, shortest, axis.marks, locations, today, found.hours_known, found.is_complete
+    )
 
 
 @dataclass(frozen=True, slots=True)

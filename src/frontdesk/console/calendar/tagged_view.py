@@ -35,5 +35,5 @@ async def _tagged(view: CalendarView) -> CalendarView:
             await asyncio.sleep(0)  # other calls do not wait for a whole page
         days.append(replace(day, columns=columns))
     still = [(day.date, day.closures, day.begins, [column.tag for column in day.columns]) for day in days]
-    shown = (still, view.zone, view.rows, view.shortest, view.today, view.whole)
+    shown = (still, view.zone, view.rows, view.shortest, view.today, view.is_complete)
     return replace(view, days=days, tag=tag_of(shown))

@@ -79,7 +79,7 @@ class CalendarView:
     locations: Sequence[Location]
     today: date
     hours_known: bool  # False: the hours are in the practice's own system
-    whole: bool = True  # False: there are more appointments than a page can hold
+    is_complete: bool = True  # False: there are more appointments than a page can hold
     tag: str = ""  # changes with what is shown, not with the time of day
     unchanged: frozenset[str] = frozenset()  # tags of columns that the reader has already
 

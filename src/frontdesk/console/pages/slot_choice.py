@@ -30,7 +30,7 @@ class SlotChoices:
 
 @dataclass(frozen=True, slots=True)
 class SlotChoice:
-    """Open times from `first` on. `later` is the date of the next page; not `whole`: there are more on these days."""
+    """Open times from `first` on. `later` is the date of the next page; unless `is_complete`, these days have more."""
 
     first: date
     provider_id: int | None
@@ -38,7 +38,7 @@ class SlotChoice:
     providers: Sequence[tuple[object, str]]
     locations: Sequence[tuple[object, str]]
     days: Sequence[tuple[date, Sequence[SlotChoices]]]
-    whole: bool
+    is_complete: bool
     earlier: date | None
     later: date | None
 
@@ -96,7 +96,7 @@ async def slot_choice(
         providers=[("", _("Any provider")), *((each.id, each.name) for each in performing)],
         locations=[("", _("Any location")), *_places(directory, performing)],
         days=[(day, [places[place] for place in sorted(places)]) for day, places in sorted(by_day.items())],
-        whole=one_place or len(found["items"]) < _MAX_SLOTS_ANYWHERE,
+        is_complete=one_place or len(found["items"]) < _MAX_SLOTS_ANYWHERE,
         earlier=max(first - timedelta(days=_DAYS), today) if first > today else None,
         later=later if later <= horizon else None,
     )

@@ -123,7 +123,7 @@ class Absences:
             is_blocked=any(off.starts <= absence.starts and absence.ends <= off.ends for off in provider.time_off),
             still_blocked=await self._still_blocked(context, absence, provider.time_off) if absence.ended_at else (),
             may_restore=Capability.RECORD_ATTENDANCE in system.capabilities,
-            whole=undecided <= _MAX_LISTED,
+            is_complete=undecided <= _MAX_LISTED,
         )
 
     async def choose(self, context: ActionContext, absence_id: str, chosen: Mapping[str, str]) -> None:

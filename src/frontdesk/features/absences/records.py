@@ -110,7 +110,7 @@ class AbsenceView:
     is_blocked: bool
     still_blocked: Sequence[BlockedPart]  # of an absence that was undone
     may_restore: bool  # cancelled appointments
-    whole: bool  # False: there are more appointments to decide on than a page can hold
+    is_complete: bool  # False: there are more appointments to decide on than a page can hold
 
     def count(self, *states: State) -> int:
         return sum(row.state in states for row in self.rows)

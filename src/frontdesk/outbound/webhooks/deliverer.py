@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery(Event):
+class LeasedDelivery(Event):
     endpoint_id: str
     url: str
     secrets: Sequence[bytes]
@@ -127,7 +127,7 @@ class Deliverer:
                 _LEASE, practice_id, self._now(), self._holder, self._lease, places, MAX_PER_ENDPOINT
             )
             for row in leased:
-                task = asyncio.create_task(self._deliver(practice_id, from_row(Delivery, row)), name="webhook")
+                task = asyncio.create_task(self._deliver(practice_id, from_row(LeasedDelivery, row)), name="webhook")
                 self._sending[task] = practice_id
                 task.add_done_callback(self._end)
                 started.append(task)
@@ -151,7 +151,7 @@ class Deliverer:
         if not task.cancelled() and task.exception() is not None:
             _log.error("a webhook delivery ended unexpectedly: it will be sent again", exc_info=task.exception())
 
-    async def _deliver(self, practice_id: int, delivery: Delivery) -> None:
+    async def _deliver(self, practice_id: int, delivery: LeasedDelivery) -> None:
         attributes = {"frontdesk.endpoint": delivery.endpoint_id, "frontdesk.event": event_name(delivery.event_id)}
         of_write = await self._traceparent(practice_id, delivery.event_id) if tracing.tracer.records else None
         with tracing.tracer.request_to(f"webhook {delivery.type}", attributes, of_write) as span:
@@ -170,7 +170,7 @@ class Deliverer:
             return None  # the webhook is sent all the same
         return found
 
-    async def _attempt(self, practice_id: int, delivery: Delivery) -> Sent:
+    async def _attempt(self, practice_id: int, delivery: LeasedDelivery) -> Sent:
         sent = await self._send(practice_id, delivery)
         wait = None if sent.failure is None else wait_after(delivery.attempts + 1, random.random())  # noqa: S311
         outcome = Outcome(delivery.endpoint_id, delivery.event_id, sent.status, sent.milliseconds, sent.failure, wait)
@@ -180,7 +180,7 @@ class Deliverer:
             self._report(practice_id, delivery, sent, dead=dead)
         return sent
 
-    async def _send(self, practice_id: int, delivery: Delivery) -> Sent:
+    async def _send(self, practice_id: int, delivery: LeasedDelivery) -> Sent:
         body = orjson.dumps(event_document(delivery))
         try:
             keys = decrypt_secrets(self._cipher, delivery.endpoint_id, delivery.secrets)
@@ -203,7 +203,7 @@ class Deliverer:
             self._public_only.put(endpoint_id, known)
         return known
 
-    def _report(self, practice_id: int, delivery: Delivery, sent: Sent, *, dead: bool) -> None:
+    def _report(self, practice_id: int, delivery: LeasedDelivery, sent: Sent, *, dead: bool) -> None:
         level = logging.WARNING if dead else logging.INFO
         _log.log(
             level,

@@ -39,7 +39,7 @@ from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.write_data import WriteData
 from frontdesk.systems.fhir.writing.steps import UNAVAILABLE, WriteOutcomeUnknown
 from frontdesk.systems.fhir.writing.stored import StoredWrite
-from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
+from frontdesk.systems.fhir.writing.writes import PreparedWrite, Writer
 from frontdesk.systems.offers import directory_records, is_offered
 from frontdesk.systems.port import (
     AppointmentFilter,
@@ -213,7 +213,7 @@ class FhirSystem:
     async def challenge(self, change: Change, record: ChallengeRecord) -> Outcome:  # noqa: ARG002
         return Outcome("challenged", None, await self._upstream.records.issue_challenge(record))
 
-    async def _carry_out(self, write: PendingWrite, asked: WriteInput, record: WriteRecord) -> Outcome:
+    async def _carry_out(self, write: PendingWrite, asked: PreparedWrite, record: WriteRecord) -> Outcome:
         writer = Writer(self._upstream, self._practice, self._upstream.deadline(), write, asked)
         records, practice_id = self._upstream.records, self._upstream.records.practice_id
         due = record.now + FIRST_CHECK
@@ -241,13 +241,13 @@ class FhirSystem:
             return reference_of(self._read[change.patient_id])
         return self._patients.get(change.appointment_id, "") if isinstance(change, ChangeStatus) else change.patient_id
 
-    def _asked(self, change: RecordChange) -> WriteInput:
+    def _asked(self, change: RecordChange) -> PreparedWrite:
         """The change with the records that this call has read for it."""
         if isinstance(change, CreatePatient | UpdatePatient):
-            return WriteInput(change, self._read.get(change.patient_id))
+            return PreparedWrite(change, self._read.get(change.patient_id))
         before = self._read.get(change.appointment_id)
         if isinstance(change, ChangeStatus):
-            return WriteInput(change, before)
+            return PreparedWrite(change, before)
         booking = change.booking
         start = minute_of(booking.starts_at)
-        return WriteInput(change, before, self._openings.get((booking.provider_id, booking.location_id, start)))
+        return PreparedWrite(change, before, self._openings.get((booking.provider_id, booking.location_id, start)))

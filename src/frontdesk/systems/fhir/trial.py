@@ -30,7 +30,7 @@ from frontdesk.systems.fhir.transport.client import AnswerLost, Declined
 from frontdesk.systems.fhir.upstream import Upstream
 from frontdesk.systems.fhir.writing.steps import WriteOutcomeUnknown
 from frontdesk.systems.fhir.writing.stored import StoredWrite
-from frontdesk.systems.fhir.writing.writes import WriteInput, Writer
+from frontdesk.systems.fhir.writing.writes import PreparedWrite, Writer
 from frontdesk.systems.findings import Finding
 from frontdesk.systems.port import Misconfigured, OpenSlots, SlotQuery, SystemUnavailable
 
@@ -49,7 +49,7 @@ class _Trial:
     left: list[str] = field(default_factory=list)
     dangling: list[str] = field(default_factory=list)  # what could not be taken back
 
-    async def execute(self, change: RecordChange, asked: WriteInput, patient: str = _LOCAL_ID) -> str:
+    async def execute(self, change: RecordChange, asked: PreparedWrite, patient: str = _LOCAL_ID) -> str:
         """The reference of the record that was written; raises what an operator has to know."""
         stored = StoredWrite(self.upstream.server, self.practice, asked, patient)
         data = stored.data(change, self.now)
@@ -109,7 +109,7 @@ async def _patient(trial: _Trial) -> str:
         if found:
             return reference_of(found[0])
     change = CreatePatient(_LOCAL_ID, PATIENT)
-    return await trial.execute(change, WriteInput(change))
+    return await trial.execute(change, PreparedWrite(change))
 
 
 async def _try_appointment(trial: _Trial, patient: str) -> AsyncIterator[Finding]:
@@ -147,18 +147,18 @@ async def _book_last(trial: _Trial, patient: str, times: list[SlotRef]) -> str:
         raise Misconfigured("no time is open within the booking horizon")
     times += found
     change = Book(0, _LOCAL_ID, _LOCAL_ID, _booking(found[-1]))
-    return await trial.execute(change, WriteInput(change, opening=await _opening(trial, found[-1])), patient)
+    return await trial.execute(change, PreparedWrite(change, opening=await _opening(trial, found[-1])), patient)
 
 
 async def _move(trial: _Trial, patient: str, appointment: str, ref: SlotRef) -> str:
     before = await trial.read(appointment)
     change = Reschedule(0, _LOCAL_ID, _LOCAL_ID, ref.provider_id, ("booked",), _booking(ref))
-    return await trial.execute(change, WriteInput(change, before, await _opening(trial, ref, before)), patient)
+    return await trial.execute(change, PreparedWrite(change, before, await _opening(trial, ref, before)), patient)
 
 
 async def _cancel(trial: _Trial, appointment: str) -> str:
     change = ChangeStatus(_LOCAL_ID, "cancelled", ("booked",), only_upcoming=True, reason="Check of the connection")
-    return await trial.execute(change, WriteInput(change, await trial.read(appointment)))
+    return await trial.execute(change, PreparedWrite(change, await trial.read(appointment)))
 
 
 async def _deactivate(trial: _Trial, patient: str) -> str:

@@ -10,13 +10,13 @@ from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.elements import CLAIMS, Resource, identifier_values, reference_of, references
 from frontdesk.systems.fhir.resources.slots import Opening
 from frontdesk.systems.fhir.write_data import Release, WriteData
-from frontdesk.systems.fhir.writing.writes import WriteInput
+from frontdesk.systems.fhir.writing.writes import PreparedWrite
 
 
 class StoredWrite:
     """`patient`: the reference of the patient of a booking, or our id of the patient of another change."""
 
-    def __init__(self, server: ServerCapabilities, practice: PracticeMap, asked: WriteInput, patient: str) -> None:
+    def __init__(self, server: ServerCapabilities, practice: PracticeMap, asked: PreparedWrite, patient: str) -> None:
         self._server = server
         self._practice = practice
         self._asked = asked

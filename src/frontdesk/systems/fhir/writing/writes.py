@@ -43,7 +43,7 @@ UNSEEN_AFTER = timedelta(seconds=10)  # when a record that was not found counts 
 
 
 @dataclass(frozen=True, slots=True)
-class WriteInput:
+class PreparedWrite:
     """What a write starts from: the checked change, the record to change as it was read, and the time to take."""
 
     change: RecordChange | None  # None where a write is settled: what a person said is not stored
@@ -61,11 +61,11 @@ class Writer:
         practice: PracticeMap,
         deadline: Deadline,
         write: PendingWrite,
-        asked: WriteInput | None,
+        asked: PreparedWrite | None,
     ) -> None:
         self._practice = practice
         self._write = write
-        self._asked = asked or WriteInput(None)
+        self._asked = asked or PreparedWrite(None)
         self._claims_slots = upstream.server.can("Slot update")
         self._client = upstream.client
         self._deadline = deadline
