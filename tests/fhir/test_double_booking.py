@@ -141,12 +141,12 @@ async def test_no_time_is_booked_twice_however_and_whenever_it_becomes_busy(fhir
             assert (refused.status_code, refused.json().get("code")) == (409, "slot_unavailable"), (name, when)
         await _taken_back(clinic, stored)
         if name in (DURING if is_batching else DURING[:1]):
-            await _busy_during_confirmation(agent, clinic, name, token)
+            await _busy_during_confirmation(agent, clinic, way, token)
     assert await clinic.live_appointments() == []
 
 
 async def _busy_during_confirmation(
-    agent: httpx.AsyncClient, clinic: Upstream, name: str, token: dict[str, Any]
+    agent: httpx.AsyncClient, clinic: Upstream, way: Way, token: dict[str, Any]
 ) -> None:
     inner = clinic.door.backend
     assert inner is not None
@@ -155,7 +155,7 @@ async def _busy_during_confirmation(
 
         async def act(stored: list[Resource] = stored) -> None:
             clinic.door.backend = inner
-            stored += await WAYS[name](clinic) or [{}]
+            stored += await way(clinic) or [{}]
 
         clinic.door.reset()
         clinic.door.backend = Clinic(inner, act, point)
@@ -171,12 +171,12 @@ async def _busy_during_confirmation(
         if answer.status_code == 201:
             # Without batches the last look takes several requests: the clinic came after one of them, when our
             # appointment was there to be seen.
-            assert point > _created_at(clinic) + 1, (name, point)
+            assert point > _created_at(clinic) + 1, point
         else:
-            assert (answer.status_code, answer.json().get("code")) == (409, "slot_unavailable"), (name, point)
-        assert [each for each in await clinic.live_appointments() if "identifier" in each] == [], (name, point)
+            assert (answer.status_code, answer.json().get("code")) == (409, "slot_unavailable"), point
+        assert [each for each in await clinic.live_appointments() if "identifier" in each] == [], point
         await _taken_back(clinic, stored)
-        assert await clinic.busy_slots() == set(), (name, point)
+        assert await clinic.busy_slots() == set(), point
         if answer.status_code == 201:
             token = await challenged(agent, "/api/appointments", _without_token(token))
     raise AssertionError("the booking never came through")
@@ -204,6 +204,39 @@ async def _taken_back(clinic: Upstream, stored: list[Resource]) -> None:
 
 async def _offered(agent: httpx.AsyncClient) -> list[str]:
     return [each["start"].replace("09:00:00-05:00", "14:00:00Z") for each in await slots(agent)]
+
+
+def _on_a_new_schedule(*actors: str) -> Way:
+    """Books on a calendar that the clinic has just added, perhaps of a new role of the provider."""
+
+    async def way(upstream: Upstream) -> list[Resource]:
+        role = {"resourceType": "PractitionerRole", "practitioner": {"reference": "Practitioner/chen"}}
+        references = [each if "/" in each else f"{each}/{(await upstream.create(role))['id']}" for each in actors]
+        actor = [{"reference": each} for each in references]
+        schedule = await upstream.create({"resourceType": "Schedule", "actor": actor})
+        return [await upstream.create(_slot("busy", schedule=schedule["id"]))]
+
+    return way
+
+
+@pytest.mark.parametrize(
+    "actors",
+    [("Practitioner/chen", "Location/elsewhere"), ("PractitionerRole", "Location/elsewhere"), ("Location/downtown",)],
+)
+async def test_no_time_is_booked_twice_when_a_calendar_was_just_added(
+    fhir: World, clinic: Upstream, actors: tuple[str, ...]
+) -> None:
+    agent = await fhir.client()
+    body = await booking(agent)
+    token = await challenged(agent, "/api/appointments", body)
+    stored = await _on_a_new_schedule(*actors)(clinic)
+    assert (await agent.get(f"/api/slots/{body['slotId']}")).json()["available"] is False
+    for when, sent in (("before the challenge", body), ("before the confirmation", token)):
+        refused = await agent.post("/api/appointments", json=sent)
+        assert (refused.status_code, refused.json().get("code")) == (409, "slot_unavailable"), when
+    await _taken_back(clinic, stored)
+    if "/fhir" in {request.target for request in clinic.door.seen}:
+        await _busy_during_confirmation(agent, clinic, _on_a_new_schedule(*actors), token)
 
 
 async def test_what_does_not_take_the_providers_time_does_not_block_it(fhir: World, clinic: Upstream) -> None:

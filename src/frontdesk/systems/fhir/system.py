@@ -109,8 +109,11 @@ class FhirSystem:
         provider, location, visit_type, procedure = found
         available = is_offered(provider, visit_type, procedure, location)
         if available:
-            query = await self._finder.opening(slot, visit_type, procedure, now)
-            [opening] = await self._upstream.client.read_all(self._deadline, query)
+
+            async def queries() -> Sequence[CombinedQuery[object]]:
+                return [await self._finder.opening(slot, visit_type, procedure, now)]
+
+            [opening] = await self._upstream.read_live(self._deadline, self._practice, queries)
             available = opening is not None
         return SlotState(available, self._practice.directory, visit_type, procedure, self._version)
 
@@ -130,20 +133,23 @@ class FhirSystem:
         starts = instant_at(slot.start)
         ends = starts + timedelta(minutes=slot.duration_minutes)
         record = await self._reader.patient_record(patient_id)
-        beside = [] if record is None else await self._finder.practitioners_of(provider.id)
-        together = record.reference if record is not None and beside else None
-        queries: list[CombinedQuery[object]] = [
-            await self._finder.opening(slot, visit_type, procedure, now, before, together)
-        ]
-        if record is not None:
+
+        async def queries() -> Sequence[CombinedQuery[object]]:
+            beside = [] if record is None else await self._finder.practitioners_of(provider.id)
+            together = record.reference if record is not None and beside else None
+            opening = await self._finder.opening(slot, visit_type, procedure, now, before, together)
+            if record is None:
+                return [opening]
             own = frozenset() if before is None else frozenset((reference_of(before),))
-            queries += [
-                self._reader.patient_query(
-                    record, seen=visit_type.patient_kind != "any" or not provider.accepts_new_patients
-                ),
+            seen = visit_type.patient_kind != "any" or not provider.accepts_new_patients
+            return [
+                opening,
+                self._reader.patient_query(record, seen=seen),
                 self._reader.is_busy(record.reference, starts, ends, own, beside),
             ]
-        opening, patient, busy = (*await self._upstream.client.read_all(self._deadline, *queries), None, False)[:3]
+
+        found_live = await self._upstream.read_live(self._deadline, self._practice, queries)
+        opening, patient, busy = (*found_live, None, False)[:3]
         if opening is not None:
             self._openings[slot.provider_id, slot.location_id, slot.start] = opening
         seen = None

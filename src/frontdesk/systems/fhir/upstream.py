@@ -8,26 +8,29 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
+from typing import Any
 
 from frontdesk.domain.directory import Directory
 from frontdesk.store.database import Database
 from frontdesk.systems.fhir.capabilities import UNKNOWN, ServerCapabilities, read_statement, unknown
 from frontdesk.systems.fhir.records import Records
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
-from frontdesk.systems.fhir.resources.elements import reference_of
+from frontdesk.systems.fhir.resources.elements import Resource, reference_of
 from frontdesk.systems.fhir.resources.slots import Calendars, calendars
 from frontdesk.systems.fhir.settings import FhirSettings, Service, fhir_settings, token
 from frontdesk.systems.fhir.transport.client import FhirClient
 from frontdesk.systems.fhir.transport.deadline import Deadline
+from frontdesk.systems.fhir.transport.queries import CombinedQuery, searches
 from frontdesk.systems.fhir.transport.request_sender import RequestSender
 from frontdesk.systems.port import Capability, SystemUnavailable
 
 STATEMENT_SECONDS = 600.0
 RETRY_STATEMENT_SECONDS = 5.0
 FIRST_STATEMENT_SECONDS = 3.0
-SCHEDULE_SECONDS = 300.0
+SCHEDULE_SECONDS = 60.0
+_ATTEMPTS = 3  # to read a window while calendars are added or changed
 _log = logging.getLogger(__name__)
 
 
@@ -133,7 +136,7 @@ class Upstream:
         return self._map[1]
 
     async def calendars(self, deadline: Deadline, practice: PracticeMap, *, live: bool = False) -> Calendars:
-        """The schedules of all providers and locations, cached for some minutes because they seldom change. `live`:
+        """The schedules of all providers and locations, cached for a minute, which only searches may rely on. `live`:
         read now."""
         async with self._reading:
             kept = self._calendars
@@ -142,16 +145,53 @@ class Upstream:
                 kept = self._calendars = (practice, time.monotonic() + SCHEDULE_SECONDS, found)
         return kept[2]
 
+    async def read_live(
+        self,
+        deadline: Deadline,
+        practice: PracticeMap,
+        queries: Callable[[], Awaitable[Sequence[CombinedQuery[object]]]],
+    ) -> list[Any]:
+        """The results of queries that are made from the calendars as they are now. The calendars are read together with
+        them, and the queries made again if any was added or changed."""
+        if self.server.is_frontdesk:
+            return await self.client.read_all(deadline, *await queries())
+        for _ in range(_ATTEMPTS):
+            known = await self.calendars(deadline, practice)
+            asked = await queries()
+            found, *results = await self.client.read_all(deadline, self._calendars_again(practice, known), *asked)
+            if found == known:
+                return results
+            await self.calendars(deadline, practice, live=True)
+        raise SystemUnavailable
+
     async def read_calendars(self, deadline: Deadline, practice: PracticeMap) -> Calendars:
         practitioners = list(self.settings.providers.values())
         roles = []
         if self.server.can("PractitionerRole search-type"):
             roles = await self.client.search_any(deadline, "PractitionerRole", "practitioner", practitioners)
-        actors = [*practitioners, *map(reference_of, roles), *self.settings.locations.values()]
         found = []
         if self.server.can("Schedule search-type"):
+            actors = self._actors([reference_of(role) for role in roles])
             found = await self.client.search_any(deadline, "Schedule", "actor", actors)
-        return calendars({each["id"]: each for each in found}.values(), roles, practice)
+        return calendars(found, roles, practice)
+
+    def _calendars_again(self, practice: PracticeMap, known: Calendars) -> CombinedQuery[Calendars]:
+        """Reads roles and schedules at once, which finds those of the roles that are `known`: a further role makes a
+        difference by itself."""
+        roles, schedules = [], []
+        if self.server.can("PractitionerRole search-type"):
+            roles = searches("PractitionerRole", "practitioner", list(self.settings.providers.values()))
+        if self.server.can("Schedule search-type"):
+            schedules = searches("Schedule", "actor", self._actors(known.roles))
+
+        def result(found: Sequence[list[Resource]]) -> Calendars:
+            read = [[each for page in pages for each in page] for pages in (found[: len(roles)], found[len(roles) :])]
+            return calendars(read[1], read[0], practice)
+
+        return CombinedQuery([*roles, *schedules], result)
+
+    def _actors(self, roles: Sequence[str]) -> list[str]:
+        return [*self.settings.providers.values(), *roles, *self.settings.locations.values()]
 
     async def close(self) -> None:
         if self._asking is not None:

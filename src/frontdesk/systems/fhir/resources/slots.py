@@ -47,6 +47,7 @@ class Calendars:
     provider_schedules: Mapping[str, frozenset[int]]  # provider ids by schedule, whatever its location and services
     location_schedules: Mapping[str, frozenset[int]]  # location ids by schedule of locations alone
     practitioners: Mapping[str, int]  # provider ids by practitioner or role
+    roles: Sequence[str]  # of the providers
 
     def busy_schedules(self, providers: AbstractSet[int], locations: AbstractSet[int]) -> list[str]:
         return [
@@ -82,11 +83,13 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
     location belongs to the provider's only location."""
     provider_ids = {reference: number for number, reference in practice.settings.providers.items()}
     place_ids = {reference: number for number, reference in practice.settings.locations.items()}
-    by_role = {reference_of(role): role for role in roles}
+    by_role = {
+        reference_of(role): role for role in roles if provider_ids.keys() & set(references([role.get("practitioner")]))
+    }
     offered: list[Schedule] = []
     of_providers: dict[str, frozenset[int]] = {}
     of_locations: dict[str, frozenset[int]] = {}
-    for resource in found:
+    for resource in {reference_of(each): each for each in found}.values():
         actors = references(resource.get("actor"))
         if resource.get("active") is False or not actors:
             continue
@@ -132,6 +135,7 @@ def calendars(found: Iterable[Resource], roles: Iterable[Resource], practice: Pr
         of_providers,
         of_locations,
         {**practice.provider_ids, **provider_ids, **of_roles},
+        sorted(by_role),
     )
 
 

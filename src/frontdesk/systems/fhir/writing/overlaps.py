@@ -1,5 +1,6 @@
 """Checks whether somebody else has taken the time of a booking, through frontdesk or not."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
@@ -40,15 +41,20 @@ class OverlapCheck:
         starts, ends = datetime.fromisoformat(data["startsAt"]), datetime.fromisoformat(data["endsAt"])
         first, last = whole_minutes(starts, ends)
         own = self._own(stored)
-        beside = await self._finder.practitioners_of(data["providerId"])
-        together = data["patient"] if beside else None
         by_slot = [SearchQuery("Appointment", [("slot", ",".join(data["run"]))])] if data["run"] else []
-        window, patient_is_busy, users, is_open = await self._upstream.client.read_all(
-            self._deadline,
-            await self._finder.window(data["providerId"], data["locationId"], starts, ends, own, together),
-            self._reader.is_busy(data["patient"], starts, ends, own, beside),
-            CombinedQuery(by_slot, lambda found: [each for page in found for each in page]),
-            await self._is_open(stored, starts),
+
+        async def queries() -> Sequence[CombinedQuery[object]]:
+            beside = await self._finder.practitioners_of(data["providerId"])
+            together = data["patient"] if beside else None
+            return [
+                await self._finder.window(data["providerId"], data["locationId"], starts, ends, own, together),
+                self._reader.is_busy(data["patient"], starts, ends, own, beside),
+                CombinedQuery(by_slot, lambda found: [each for page in found for each in page]),
+                await self._is_open(stored, starts),
+            ]
+
+        window, patient_is_busy, users, is_open = await self._upstream.read_live(
+            self._deadline, self._practice, queries
         )
         run = [each for each in window.slots if reference_of(each) in data["run"]]
         if (
