@@ -210,8 +210,8 @@ async def _batched(upstream: Upstream) -> str:
     one_by_one = "requests are sent one by one"
     if not upstream.server.batches:
         return f"not offered: {one_by_one}"
-    upstream.client.batches = True
+    upstream.client.batches.offer(True)
     await upstream.client.query_all(
         upstream.deadline(), [SearchQuery(kind, [], one=True) for kind in ("Schedule", "Slot")]
     )
-    return "several requests are sent as one" if upstream.client.batches else f"refused: {one_by_one}"
+    return f"refused: {one_by_one}" if upstream.client.batches.refusals else "several requests are sent as one"

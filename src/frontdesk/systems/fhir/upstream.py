@@ -107,7 +107,7 @@ class Upstream:
             statement = await self.client.read(self.deadline(limit), "metadata")
             if statement is not None and statement["resourceType"] == "CapabilityStatement":
                 self.server = read_statement(statement, self.settings.scheduling_operations)
-                self.client.batches = self.server.batches
+                self.client.batches.offer(self.server.batches)
                 again = STATEMENT_SECONDS
             else:
                 self._server = self._server or UNKNOWN

@@ -22,7 +22,8 @@ from frontdesk.systems.fhir.resources.elements import (
     version_of,
 )
 from frontdesk.systems.fhir.resources.refusals import DECLINED, refusal_reason
-from frontdesk.systems.fhir.transport.answers import Answer, batch_answers, first_record, operation_result
+from frontdesk.systems.fhir.transport.answers import Answer, first_record, operation_result
+from frontdesk.systems.fhir.transport.batches import Batches, is_unknown
 from frontdesk.systems.fhir.transport.deadline import Deadline, gather_all
 from frontdesk.systems.fhir.transport.queries import (
     CombinedQuery,
@@ -67,12 +68,10 @@ Written = Resource | Declined | AnswerLost | SystemUnavailable
 
 
 class FhirClient:
-    """`batches`: the server takes several requests in one."""
-
     def __init__(self, base_url: str, sender: RequestSender) -> None:
         self._base_url = base_url
         self.sender = sender
-        self.batches = False
+        self.batches = Batches()
 
     async def close(self) -> None:
         await self.sender.close()
@@ -94,7 +93,7 @@ class FhirClient:
     async def query_all(self, deadline: Deadline, queries: Sequence[Query]) -> list[Any]:
         """The result of each query: a record or None of a ReadQuery, a list of records of the others."""
         answers = None
-        if self.batches and len(queries) > 1:
+        if self.batches.takes("reads") and len(queries) > 1:
             answers = await self._ask_in_batch(deadline, queries)
         if answers is None:
             answers = await gather_all(*(self._ask(deadline, query) for query in queries))
@@ -157,8 +156,10 @@ class FhirClient:
     async def update_all(self, deadline: Deadline, resources: Sequence[Resource]) -> Sequence[Written | None]:
         """What became of each update. Without batches they are sent one by one up to the first that fails; None: not
         sent."""
-        if self.batches and len(resources) > 1:
-            return await self._update_in_batch(deadline, resources)
+        if self.batches.takes("updates") and len(resources) > 1:
+            in_batch = await self._update_in_batch(deadline, resources)
+            if in_batch is not None:
+                return in_batch
         written: list[Written | None] = []
         for resource in resources:
             try:
@@ -168,11 +169,14 @@ class FhirClient:
                 break
         return [*written, *(None for _ in resources[len(written) :])]
 
-    async def _update_in_batch(self, deadline: Deadline, resources: Sequence[Resource]) -> list[Written]:
+    async def _update_in_batch(self, deadline: Deadline, resources: Sequence[Resource]) -> list[Written] | None:
+        """None if the server does not know batches, and has executed nothing."""
         entries = [_versioned_update(each) for each in resources]
         try:
             answer = await self._exchange_write(deadline, "POST", "", "batch", bundle("batch", entries), {})
-            answers = batch_answers(answer.found, len(resources))
+            answers = self.batches.answers("updates", answer, len(resources))
+            if answers is None and is_unknown(answer):
+                return None
             if answers is None:
                 self._check_written("batch", answer)
                 raise AnswerLost
@@ -201,17 +205,13 @@ class FhirClient:
             raise SystemUnavailable from error
 
     async def _ask_in_batch(self, deadline: Deadline, queries: Sequence[Query]) -> list[Answer] | None:
-        """None if the server does not answer batches after all; it is then asked one by one."""
+        """None if the server refused the batch; it is then asked one by one."""
         body = orjson.dumps(bundle("batch", [{"request": {"method": "GET", "url": query.target}} for query in queries]))
         request = Request("POST", self._base_url, "batch", body, {"Content-Type": JSON})
         answer = await self._get(deadline, request)
-        if answer.misconfiguration is None and answer.found is None:
+        if answer.misconfiguration is None and answer.found is None and not is_unknown(answer):
             raise SystemUnavailable(answer.retry_after)
-        answers = batch_answers(answer.found, len(queries))
-        if answers is None:
-            _log.warning("the scheduling system refuses batches", extra={"upstreamStatus": answer.status})
-            self.batches = False
-        return answers
+        return self.batches.answers("reads", answer, len(queries))
 
     async def _result(self, deadline: Deadline, query: Query, answer: Answer) -> object:
         if isinstance(query, ReadQuery):
