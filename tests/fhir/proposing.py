@@ -24,6 +24,7 @@ ALIGNMENT = 15
 ZONE = ZoneInfo("America/New_York")
 HOURS = (time(9), time(17))
 DEFAULT_COUNT, MAX_COUNT = 20, 1000
+MAX_SLOTS = 1000  # of a schedule in the range that is asked about
 _SERVICE = "https://medplum.com/fhir/service-type-reference"
 _BUSY = ("busy", "busy-unavailable", "busy-tentative")
 _STORED_AS = {"book": ("booked", {}), "hold": ("pending", {"busy": "busy-tentative"})}
@@ -99,12 +100,18 @@ class Proposing(Fake):
         if service not in DURATIONS:
             raise Refused("HealthcareService not found")
         schedule = self._schedule(reference)
+        if self._slots_between(reference, starts, ends) >= MAX_SLOTS:
+            raise Refused("Too many slots in the search range, try smaller bounds")
         if service not in _services(schedule.get("serviceType", [])):
             raise Refused("Schedule is not schedulable for requested service type")
         starts, ends = _within_horizon(schedule.get("planningHorizon", {}), starts, ends)
         duration, after = (timedelta(minutes=each.get(service, 0)) for each in (DURATIONS, BUFFERS_AFTER))
         times = aligned(self._available(reference, starts, ends), duration, after)
         return searchset(_proposal(schedule, service, each, each + duration, after) for each in times[:count])
+
+    def _slots_between(self, schedule: str, starts: datetime, ends: datetime) -> int:
+        spans = [interval(each) for each in self._search("Slot", [("schedule", schedule)])]
+        return sum(first < ends and last > starts for first, last in spans)
 
     def _schedule(self, reference: str) -> Resource:
         stored = self._kept.get(reference)

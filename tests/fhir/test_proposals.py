@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.fhir.calls import booking, challenged
+from tests.fhir.calls import SEARCH, booking, challenged
 from tests.fhir.door import Answer, Door, Request
 from tests.fhir.iti_scheduling import ItiScheduling
 from tests.fhir.misbehaving import IgnoringIdentifiers
@@ -102,6 +102,29 @@ async def test_a_schedule_that_the_server_cannot_propose_for_is_left_out(fhir: W
         for each in fhir.service.fhir._upstreams.values():
             each._calendars = None
         assert len(await slots(agent)) == number, changed
+
+
+async def test_a_busy_schedule_is_searched_in_shorter_ranges(
+    fhir: World, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server refuses a range with too many slots in it, which says nothing against its address or our rights."""
+    agent = await fhir.client()
+    fortnight = {"to": "2026-11-29"}
+    schedule = {"reference": "Schedule/chen-downtown"}
+    for day in range(16, 30):
+        for hour in (14, 16):
+            times = {"start": f"2026-11-{day}T{hour}:00:00Z", "end": f"2026-11-{day}T{hour}:15:00Z"}
+            await upstream.create({"resourceType": "Slot", "schedule": schedule, "status": "busy", **times})
+    expected = [each["start"] for each in await slots(agent, **fortnight)]
+    assert len(expected) == 50
+    for limit in (20, 9, 5):
+        monkeypatch.setattr("tests.fhir.proposing.MAX_SLOTS", limit)
+        assert [each["start"] for each in await slots(agent, **fortnight)] == expected, limit
+    monkeypatch.setattr("tests.fhir.proposing.MAX_SLOTS", 1)
+    upstream.door.reset()
+    refused = await agent.get("/api/slots", params={**SEARCH, **fortnight})
+    assert (refused.status_code, refused.json()["code"]) == (502, "upstream_unavailable")
+    assert len(upstream.door.seen) < 12, "a question that is refused in any range is not asked for ever"
 
 
 async def test_more_times_than_one_answer_holds_are_all_found(

@@ -10,12 +10,12 @@ from frontdesk.domain.local_time import instant_at
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.slots import Schedule
 from frontdesk.systems.fhir.settings import Coding, Service, Shape
-from frontdesk.systems.fhir.transport.queries import FindQuery, Parameters
+from frontdesk.systems.fhir.transport.queries import BUFFER_ROOM, FindQuery, Parameters
 
 MAX_PROPOSALS = 1000  # of one request
 _RANGE_MINUTES = 31 * 1440  # Medplum refuses longer ones
 _PAGE_SIZE = 200
-_BUFFER_MINUTES = 240  # a range without room for the buffers of an appointment has no proposal
+_BUFFER_MINUTES = int(BUFFER_ROOM.total_seconds()) // 60
 
 
 def subject(

@@ -30,6 +30,11 @@ class Answer:
         return self.resource if 200 <= self.status < 300 else None
 
     @property
+    def refuses_question(self) -> bool:
+        """Whether the server understood the question and refused it: nothing is wrong with its address."""
+        return self.status in (400, 422) and (self.resource or {}).get("resourceType") == "OperationOutcome"
+
+    @property
     def misconfiguration(self) -> str | None:
         """What an operator has to correct, or None if the answer is as it should be or may be so on a retry."""
         if 300 <= self.status < 500 and self.status not in _TRANSIENT:

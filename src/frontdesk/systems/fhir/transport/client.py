@@ -252,8 +252,14 @@ class FhirClient:
         raise self._too_many(query.kind)
 
     async def _proposed(self, deadline: Deadline, query: FindQuery, answer: Answer) -> list[Resource]:
+        """A server may refuse a range with too much in it: it is asked about halves of it, down to a day."""
         found: list[Resource] = []
         for _ in range(MAX_PAGES):
+            halves = query.halves() if answer.refuses_question else None
+            if halves is not None:
+                for half in halves:
+                    found += await self._proposed(deadline, half, await self._ask(deadline, half))
+                return found
             answered = operation_result(self._readable(query.name, answer))
             if answered["resourceType"] != "Bundle":
                 raise SystemUnavailable

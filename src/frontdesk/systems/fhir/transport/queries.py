@@ -15,6 +15,8 @@ T_co = TypeVar("T_co", covariant=True)
 FIND = "Appointment/$find"  # how operators read the name of this request
 
 PAGE_SIZE = 1000  # servers send less if they want to
+BUFFER_ROOM = timedelta(hours=4)  # a range without room for the buffers of an appointment has no proposal
+_MIN_RANGE = timedelta(days=1)
 _MAX_VALUES_PER_QUERY = 40
 
 
@@ -67,6 +69,14 @@ class FindQuery:
     @property
     def name(self) -> str:
         return FIND
+
+    def halves(self) -> "tuple[FindQuery, FindQuery] | None":
+        """The same question about two shorter ranges, None if it is short already. They share some hours: a time at the
+        seam needs room for its buffers in one of them."""
+        middle = self.starts + (self.ends - self.starts) / 2
+        if self.ends - self.starts <= _MIN_RANGE:
+            return None
+        return replace(self, ends=middle + BUFFER_ROOM), replace(self, starts=middle - BUFFER_ROOM)
 
     def after(self, page: Sequence[Resource]) -> "FindQuery | None":
         """What to ask after a page that was cut off at the number that was asked for."""
