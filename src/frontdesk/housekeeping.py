@@ -24,6 +24,7 @@ MAX_BATCH_SIZE = 1000
 MAX_ATTEMPTS_BATCH_SIZE = 10_000  # callers without credentials can add thousands a second
 MAX_ROUNDS = 300  # one after the other: a step that does not end for half an hour counts as stalled
 KEEP_HOLDS = timedelta(hours=1)  # the holds that count for a client's limit per hour
+KEEP_UNSETTLED = timedelta(days=2)  # identifiers, longer than the result of the write that they were given with
 KEEP_EVENTS = timedelta(days=30)
 KEEP_DELIVERIES = timedelta(days=30)
 
@@ -48,6 +49,7 @@ def housekeeping_steps(database: Database, clock: Callable[[], datetime]) -> lis
     return [
         step("intent pruning", prune_intents),
         step("hold pruning", prune_holds),
+        step("identifier pruning", prune_identifiers, every=RARELY_SECONDS),
         step("event pruning", prune_events, every=RARELY_SECONDS),
         step("webhook delivery pruning", prune_deliveries, every=RARELY_SECONDS),
         step("usage count pruning", prune_usage_counts, every=RARELY_SECONDS),
@@ -69,6 +71,12 @@ async def prune_intents(database: Database, now: datetime, limit: int = MAX_BATC
 async def prune_holds(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
     """Removes at most `limit` holds that no longer count over all practices; returns how many."""
     return await _prune(database, "old holds", "SELECT delete_old_holds($1, $2, $3) AS n", now - KEEP_HOLDS, limit)
+
+
+async def prune_identifiers(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:
+    """Removes at most `limit` identifiers of writes with an unknown end over all practices; returns how many."""
+    sql = "SELECT delete_unsettled_identifiers($1, $2, $3) AS n"
+    return await _prune(database, "unsettled identifiers", sql, now - KEEP_UNSETTLED, limit)
 
 
 async def prune_events(database: Database, now: datetime, limit: int = MAX_BATCH_SIZE) -> int:

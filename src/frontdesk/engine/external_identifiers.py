@@ -1,17 +1,20 @@
 """Identifiers that clients give to appointments and patients. A client sees its own only."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 from asyncpg import Record
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.outages import outage_as_problem
+from frontdesk.domain.errors import Problem
 from frontdesk.domain.text import character_error
 from frontdesk.engine.intents import intent_of_key
 from frontdesk.store.database import Database
 
 MAX_LENGTH = 255  # of a system or a value
+_MAY_BE_EXECUTED = ("internal", "confirmation_incomplete")  # the other problems refuse a write
 
 
 class Identifier(NamedTuple):
@@ -29,15 +32,28 @@ class ExternalIdentifiers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def note(
+    @asynccontextmanager
+    async def noted(
         self, caller: Caller, kind: str, identifiers: Sequence[Identifier], key: str | None, subject: str | None
-    ) -> None:
-        """Notes identifiers before the write with this Idempotency-Key: they count from the moment that it commits."""
-        if identifiers and key is not None and caller.grant != "agent":
-            systems, values = zip(*identifiers, strict=True)
-            intent = intent_of_key(caller.client_id, key)
-            sql = "SELECT reserve_identifiers($1, $2, $3, $4, $5, $6, $7)"
-            await self._run(sql, caller.practice_id, caller.client_id, kind, systems, values, intent, subject)
+    ) -> AsyncIterator[None]:
+        """Notes identifiers for the write with this Idempotency-Key: they count from the moment that it commits.
+
+        Those of a write that is refused are forgotten. Where its outcome is unknown, or they cannot be removed now,
+        housekeeping removes them.
+        """
+        if not identifiers or key is None or caller.grant == "agent":
+            yield
+            return
+        systems, values = [each.system for each in identifiers], [each.value for each in identifiers]
+        given = (caller.practice_id, caller.client_id, kind, systems, values, intent_of_key(caller.client_id, key))
+        [noted] = await self._run("SELECT reserve_identifiers($1, $2, $3, $4, $5, $6, $7) AS at", *given, subject)
+        try:
+            yield
+        except Problem as problem:
+            if problem.code not in _MAY_BE_EXECUTED:
+                with suppress(Problem):
+                    await self._run("SELECT release_identifiers($1, $2, $3, $4, $5, $6, $7)", *given, noted["at"])
+            raise
 
     async def settle(
         self, caller: Caller, kind: str, identifiers: Sequence[Identifier], subject: str, *, replaces: bool = False

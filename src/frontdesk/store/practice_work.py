@@ -13,6 +13,7 @@ Work = Literal[
     "unsigned heads",
     "old intents",
     "old holds",
+    "unsettled identifiers",
     "old events",
     "ended deliveries",
     "old fine counts",

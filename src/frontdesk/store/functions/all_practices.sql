@@ -25,6 +25,11 @@ BEGIN
             );
         ELSIF p_chore = 'old holds' THEN
             v_found := EXISTS (SELECT FROM slot_hold h WHERE h.practice_id = v_id AND h.held_at < p_before);
+        ELSIF p_chore = 'unsettled identifiers' THEN
+            v_found := EXISTS (
+                SELECT FROM external_identifier e
+                WHERE e.practice_id = v_id AND NOT e.settled AND e.created_at < p_before
+            );
         ELSIF p_chore = 'old events' THEN
             v_found := p_before > (
                 SELECT o.occurred_at FROM outbox o WHERE o.practice_id = v_id ORDER BY o.event_id LIMIT 1

@@ -34,6 +34,6 @@ CREATE TABLE external_identifier (
     PRIMARY KEY (practice_id, client_id, kind, system, value)
 );
 CREATE INDEX external_identifier_subject ON external_identifier (practice_id, subject);
-CREATE INDEX external_identifier_unsettled ON external_identifier (practice_id, client_id, created_at) WHERE NOT settled;
+CREATE INDEX external_identifier_unsettled ON external_identifier (practice_id, created_at) WHERE NOT settled;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON intent, external_identifier TO frontdesk_service;

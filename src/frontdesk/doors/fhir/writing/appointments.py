@@ -72,9 +72,9 @@ async def create_appointment(request: FhirRequest, document: object, choose_time
             await _require_same(calls, wanted, existing, request.base)
         return await reply(request, WrittenResource(KIND, existing, 200, given))
     operation, time = await choose_time(calls, wanted)
-    await calls.identifiers.note(calls.caller, KIND, given, key, None)
     booking = {"patientId": our_id("pat", wanted.patient), **time, "confirmationToken": token}
-    booked = await calls.write(operation, booking, key=key)
+    async with calls.identifiers.noted(calls.caller, KIND, given, key, None):
+        booked = await calls.write(operation, booking, key=key)
     return await reply(request, WrittenResource(KIND, booked["appointmentId"], 201, given))
 
 
@@ -91,9 +91,9 @@ async def change_appointment(request: FhirRequest, resource_id: str, document: o
     appointment_id = our_id("apt", resource_id)
     operation, arguments = await _difference(calls, wanted, read_requested_appointment(current, request.base))
     if operation is not None:
-        await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
         arguments |= {"appointmentId": appointment_id, "confirmationToken": token}
-        await calls.write(operation, arguments, key=key)
+        async with calls.identifiers.noted(calls.caller, KIND, given, key, appointment_id):
+            await calls.write(operation, arguments, key=key)
     return await reply(request, WrittenResource(KIND, appointment_id, 200, given, "identifier" in resource))
 
 
@@ -108,9 +108,9 @@ async def cancel_appointment(request: FhirRequest, resource_id: str, document: o
     if b"if-match" in request.http.headers:
         await _current(request, resource_id, key, token)
     appointment_id = our_id("apt", resource_id)
-    await calls.identifiers.note(calls.caller, KIND, given, key, appointment_id)
     arguments = {"appointmentId": appointment_id, "reason": _reason(parameters), "confirmationToken": token}
-    await calls.write(CANCEL, arguments, key=key)
+    async with calls.identifiers.noted(calls.caller, KIND, given, key, appointment_id):
+        await calls.write(CANCEL, arguments, key=key)
     return await reply(request, WrittenResource(KIND, appointment_id, 200, given))
 
 

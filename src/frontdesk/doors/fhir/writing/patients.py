@@ -53,9 +53,9 @@ async def create_patient(request: FhirRequest, document: object) -> Reply:
     if stored is not None:
         await _require_same(calls, details, stored)
         return await reply(request, WrittenResource(KIND, stored, 200, given))
-    await calls.identifiers.note(calls.caller, KIND, given, key, None)
-    with _in_elements():
-        created = await calls.write(CREATE, {"confirmationToken": token, **details}, key=key)
+    async with calls.identifiers.noted(calls.caller, KIND, given, key, None):
+        with _in_elements():
+            created = await calls.write(CREATE, {"confirmationToken": token, **details}, key=key)
     return await reply(request, WrittenResource(KIND, created["patientId"], 201, given))
 
 
@@ -74,10 +74,10 @@ async def change_patient(request: FhirRequest, resource_id: str, document: objec
     changed = {name: value for name, value in details.items() if value not in (None, before[name])}
     removed = ("email",) if details["email"] is None and before["email"] is not None else ()
     if changed or removed:
-        await calls.identifiers.note(calls.caller, KIND, given, key, patient_id)
-        with _in_elements():
-            values = {"patientId": patient_id, "confirmationToken": token, **changed}
-            await calls.write(_UPDATE, values, key=key, removed=removed)
+        values = {"patientId": patient_id, "confirmationToken": token, **changed}
+        async with calls.identifiers.noted(calls.caller, KIND, given, key, patient_id):
+            with _in_elements():
+                await calls.write(_UPDATE, values, key=key, removed=removed)
     return await reply(request, WrittenResource(KIND, patient_id, 200, given, "identifier" in resource))
 
 

@@ -13,8 +13,8 @@ DECLARE
     v_table text;
 BEGIN
     FOREACH v_table IN ARRAY ARRAY[
-        'audit_unsealed', 'audit_record', 'audit_head', 'audit_signed_head', 'intent', 'slot_hold', 'outbox',
-        'webhook_delivery', 'webhook_endpoint', 'request_count', 'upstream_write', 'upstream_misconfiguration',
+        'audit_unsealed', 'audit_record', 'audit_head', 'audit_signed_head', 'intent', 'slot_hold', 'external_identifier',
+        'outbox', 'webhook_delivery', 'webhook_endpoint', 'request_count', 'upstream_write', 'upstream_misconfiguration',
         'calendar_version'
     ] LOOP
         EXECUTE format('DROP POLICY IF EXISTS overview ON frontdesk.%I', v_table);
@@ -28,6 +28,7 @@ GRANT SELECT (practice_id, sequence) ON frontdesk.audit_head TO frontdesk_overvi
 GRANT SELECT (practice_id, sequence) ON frontdesk.audit_signed_head TO frontdesk_overview;
 GRANT SELECT (practice_id, state, keep_until) ON frontdesk.intent TO frontdesk_overview;
 GRANT SELECT (practice_id, held_at) ON frontdesk.slot_hold TO frontdesk_overview;
+GRANT SELECT (practice_id, settled, created_at) ON frontdesk.external_identifier TO frontdesk_overview;
 GRANT SELECT (practice_id, event_id, occurred_at, relayed) ON frontdesk.outbox TO frontdesk_overview;
 GRANT SELECT (practice_id, endpoint_id, event_id, subject, state, holder, due_at)
     ON frontdesk.webhook_delivery TO frontdesk_overview;
@@ -55,6 +56,9 @@ BEGIN
         WHERE i.keep_until <= p_before AND i.state <> 'executing';
     ELSIF p_chore = 'old holds' THEN
         RETURN QUERY SELECT DISTINCT h.practice_id FROM slot_hold h WHERE h.held_at < p_before;
+    ELSIF p_chore = 'unsettled identifiers' THEN
+        RETURN QUERY
+        SELECT DISTINCT e.practice_id FROM external_identifier e WHERE NOT e.settled AND e.created_at < p_before;
     ELSIF p_chore = 'old events' THEN
         RETURN QUERY SELECT DISTINCT o.practice_id FROM outbox o WHERE o.occurred_at < p_before;
     ELSIF p_chore = 'ended deliveries' THEN
