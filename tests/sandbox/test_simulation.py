@@ -12,7 +12,7 @@ from frontdesk.domain.errors import BY_GATEWAY, CATALOGUE
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.sandbox import HEADER, RETRY_SECONDS, SCENARIOS, SimulatingEngine, engine_for
-from frontdesk.operations import BY_NAME
+from frontdesk.operations import BY_NAME, OPERATIONS, Operation
 from tests.support.world import PRACTICE, World, patient_id, rules, slots
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "users" / "sandbox.md"
@@ -266,8 +266,32 @@ async def test_a_practice_that_stops_being_a_sandbox_stops_simulating(sandbox: W
     assert rules(await agent.get("/api/practice", headers={HEADER: "not_found"})) == {HEADER: "unknown"}
 
 
-async def test_the_openapi_document_names_the_header_on_every_operation(world: World) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_outside_sandboxes_every_operation_does_what_openapi_says_of_the_header(
+    world: World, operation: Operation
+) -> None:
     document = (await world.anonymous().get("/openapi/v1.json")).json()
-    for path in document["paths"].values():
-        for operation in path.values():
-            assert HEADER in [each["name"] for each in operation["parameters"]]
+    described = document["paths"][operation.path][operation.method.lower()]
+    [header] = [each for each in described["parameters"] if each["name"] == HEADER]
+    assert f"422 `validation` (field `{HEADER}`, rule `unknown`)" in header["description"]
+    assert "422" in described["responses"]
+
+    path = "/api" + re.sub(r"{\w+}", "nonsense", operation.path)
+    agent, unreadable = await world.client(), None if operation.method == "GET" else b"{"
+    for value in ("internal", "nonsense", ""):
+        answer = await agent.request(operation.method, path, content=unreadable, headers={HEADER: value})
+        assert (answer.status_code, rules(answer)) == (422, {HEADER: "unknown"}), (value, answer.text)
+    nobody, other = world.anonymous(), await world.client(scopes=["slots:read"])
+    assert (await nobody.request(operation.method, path, headers={HEADER: "internal"})).status_code == 401
+    if operation.scope not in (None, "slots:read"):
+        refused = await other.request(operation.method, path, headers={HEADER: "internal"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_scope")
+
+
+async def test_outside_sandboxes_a_write_with_the_header_is_not_executed_and_keeps_its_token(world: World) -> None:
+    agent = await world.client()
+    body = await challenged(agent)
+    for code in SCENARIOS:
+        assert rules(await post(agent, body, code)) == {HEADER: "unknown"}
+    assert await appointments(agent) == []
+    assert (await post(agent, body)).status_code == 201

@@ -138,8 +138,10 @@ def parameters(operation: Operation) -> list[dict[str, object]]:
             "in": "header",
             "required": False,
             "schema": {"type": "string"},
-            "description": "For sandbox practices only: the error code to simulate, with its real side effects. Other "
-            "practices refuse the header (422).",
+            "description": "For sandbox practices only: the error code to simulate, with its real side effects; every "
+            "code of the catalogue is possible. At any other practice a call with this header, whatever its value, "
+            f"answers 422 `validation` (field `{SIMULATE}`, rule `unknown`) once its token and scope were checked. The "
+            "rest of the call is not read, nothing is executed, and a confirmation token stays valid.",
         }
     )
     return found
