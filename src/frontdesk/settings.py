@@ -22,6 +22,8 @@ _OF_KUBERNETES = re.compile(
 )
 _KUBERNETES_PORT = re.compile(_PREFIX + r"(\w+_)?PORT"), re.compile("(tcp|udp|sctp)://")
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+\Z")
+_USER_INFO = re.compile(r"(?<=://)[^/?#]*@")
+MASKED = "(set)"  # shown in place of a secret
 
 
 class SettingsError(Exception):
@@ -83,6 +85,7 @@ _WebUrl = Annotated[
         "must name a host, and have no spaces, query or fragment",
     ),
 ]
+_PublishedUrl = Annotated[_WebUrl, AfterValidator(lambda url: _USER_INFO.sub("", url))]
 _DatabaseUrl = Annotated[str, _starts_with("postgresql://", "postgres://")]
 _SmtpUrl = Annotated[str, _starts_with("smtps://", "smtp://"), _rule(_has_host, "must name a host")]
 _MailAddress = Annotated[
@@ -136,9 +139,9 @@ class Settings(BaseSettings):
     tls_key: Path | None = None
     insecure_http: Annotated[bool, BeforeValidator(_true_or_false)] = False
     """Whether plain HTTP on an address that other machines can reach is accepted without a warning."""
-    base_url: _WebUrl | None = None
+    base_url: _PublishedUrl | None = None
     """The address that callers use. Absent: made from host and port."""
-    docs_url: _WebUrl | None = None
+    docs_url: _PublishedUrl | None = None
     """Where errors are documented. Absent: the base URL."""
     allowed_hosts: _List = ()
     """Further names, separated by commas, under which the MCP door answers, in addition to the base URL's."""
@@ -190,6 +193,16 @@ class Settings(BaseSettings):
     def as_environment(self) -> dict[str, str]:
         """The variables that give the same settings, for another process."""
         return {_variable(field): _text(getattr(self, field)) for field in type(self).model_fields}
+
+    def shown(self, field: str) -> object:
+        """The value as people may read it: a secret is masked, and so are user name and password in an address."""
+        value = getattr(self, field)
+        if not type(self).model_fields[field].repr:
+            return MASKED if value else value
+        return tuple(map(_masked, value)) if isinstance(value, tuple) else _masked(value)
+
+    def __repr_args__(self) -> Iterable[tuple[str, object]]:
+        return [(field, self.shown(field)) for field, kind in type(self).model_fields.items() if kind.repr]
 
     @property
     def uses_data_dir(self) -> bool:
@@ -309,6 +322,10 @@ def _text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _masked(value: object) -> object:
+    return _USER_INFO.sub(f"{MASKED}@", value) if isinstance(value, str) else value
 
 
 def _sentence(error: ErrorDetails, in_file: dict[str, object], path: Path | None) -> str:

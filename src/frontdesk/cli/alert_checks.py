@@ -101,7 +101,7 @@ def traces(settings: "Settings") -> Finding:
         check_installed(settings)
     except ServingError as error:
         return "failed", str(error)
-    return "ok", f"sent to {settings.otlp_endpoint}"
+    return "ok", f"sent to {settings.shown('otlp_endpoint')}"
 
 
 def _minutes(seconds: float) -> str:

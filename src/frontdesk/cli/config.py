@@ -10,8 +10,6 @@ from frontdesk.cli.output import answer, table
 if TYPE_CHECKING:
     from frontdesk.settings import LoadedSettings
 
-MASKED = "(set)"
-
 
 def add_commands(commands: Commands) -> None:
     group = add_group(commands, "config", "The settings: show.")
@@ -26,19 +24,17 @@ def _show(args: argparse.Namespace) -> None:
     document = settings_document(loaded)
     rows = []
     for shown in document["settings"]:
-        text = MASKED if shown["value"] == MASKED else texts[shown["variable"]]
+        text = shown["value"] if isinstance(shown["value"], str) else texts[shown["variable"]]
         rows.append((shown["setting"], text or "-", shown["source"]))
     answer(args, document, f"File: {loaded.file or 'none'}\n\n" + table(("SETTING", "VALUE", "SOURCE"), rows, ""))
 
 
 def settings_document(loaded: "LoadedSettings") -> dict[str, Any]:
-    """Every setting with its source; of secrets only whether they are set."""
+    """Every setting with its source, without secrets."""
     settings, file, sources = loaded
     shown = []
     for name, field in type(settings).model_fields.items():
-        value = getattr(settings, name)
-        if value and not field.repr:
-            value = MASKED
+        value = settings.shown(name)
         value = str(value) if isinstance(value, Path) else value
         shown.append({"setting": name, "variable": field.alias, "value": value, "source": sources[name]})
     return {"file": None if file is None else str(file), "settings": shown}

@@ -173,7 +173,7 @@ def _identity_provider(settings: "Settings") -> tuple[State, str]:
         wait_for(IdentityProvider(settings).begin())
     except (IdentityError, ProviderUnavailable):
         return "failed", "FRONTDESK_OIDC_ISSUER does not answer as an OpenID provider of that name"
-    return "ok", settings.oidc_issuer
+    return "ok", str(settings.shown("oidc_issuer"))
 
 
 def _mail(settings: "Settings") -> tuple[State, str]:
