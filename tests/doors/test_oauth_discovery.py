@@ -109,7 +109,8 @@ async def test_the_official_mcp_client_gets_in_knowing_only_the_address_and_its_
 
     async def protected(request: Request) -> Response:
         try:
-            caller = await desk.authenticator.identify(request.headers.get("authorization", "").removeprefix("Bearer "))
+            token = request.headers.get("authorization", "").removeprefix("Bearer ")
+            caller = await desk.authenticator.identify(token, "/mcp")
         except Problem as problem:
             challenge = {"WWW-Authenticate": www_authenticate(settings, resource="/mcp")}
             return problem_response(problem, settings, None, challenge)

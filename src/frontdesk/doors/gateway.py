@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk import tracing
 from frontdesk.access.clients.authentication import Authenticator
-from frontdesk.access.clients.tokens import MCP_RESOURCE
+from frontdesk.access.clients.resources import API_RESOURCE, FHIR_RESOURCE, MCP_RESOURCE
 from frontdesk.access.limits.addresses import is_address, trusted_proxy_check
 from frontdesk.access.limits.connections import ConnectionLimit
 from frontdesk.access.limits.forwarded_headers import ForwardedHeaders
 from frontdesk.access.limits.invalid_tokens import InvalidTokens
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
-from frontdesk.doors.fhir import FHIR_PREFIX, outcome_document
+from frontdesk.doors.fhir import outcome_document
 from frontdesk.settings import Settings
 from frontdesk.texts import Text
 from frontdesk.web.error_handlers import unexpected_error, unexpected_problem
@@ -29,8 +29,8 @@ from frontdesk.web.responses import problem_answer, problem_document
 
 MAX_REQUEST_TARGET_LENGTH = 8 * 1024
 MAX_HEADER_BYTES = 32 * 1024
-_FHIR = f"{FHIR_PREFIX}/"
-_COUNTED = ("/api/", "/mcp", _FHIR)
+_API, _FHIR = f"{API_RESOURCE}/", f"{FHIR_RESOURCE}/"
+_COUNTED = (_API, MCP_RESOURCE, _FHIR)
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(?::[0-9]*)?\Z")  # RFC 3986
 _ONLY_ONCE = {b"host": "Host", b"authorization": "Authorization", b"idempotency-key": "Idempotency-Key"}
 # Of the OAuth endpoints that use no cookie: browsers may read what anybody may.
@@ -183,7 +183,12 @@ class Gateway:
 
 
 def _resource(request: HttpRequest) -> str:
-    return MCP_RESOURCE if request.path == MCP_RESOURCE else ""
+    """The door that the request is for; empty where there is none."""
+    if request.path.startswith(_API):
+        return API_RESOURCE
+    if request.path == MCP_RESOURCE:
+        return MCP_RESOURCE
+    return FHIR_RESOURCE if request.path.startswith(_FHIR) else ""
 
 
 def _check_sizes(request: HttpRequest) -> None:

@@ -17,13 +17,13 @@ from starlette.routing import Route
 
 from frontdesk.access.clients.assertions import ASSERTION_TYPE, AUTHENTICATION_METHODS, Assertion, read_assertion
 from frontdesk.access.clients.public_keys import ALGORITHMS
+from frontdesk.access.clients.resources import published_resources, resources_of
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.smart_scopes import grant_smart_scopes, is_smart
 from frontdesk.access.clients.tokens import IssuedToken, Tokens
 from frontdesk.access.keys.ring import KeyRing
 from frontdesk.domain.errors import FieldError, Problem
-from frontdesk.doors.fhir import FHIR_PREFIX
 from frontdesk.logs import request_labels
 from frontdesk.settings import Settings
 from frontdesk.web.bodies import read_body
@@ -96,7 +96,7 @@ def oauth_routes(
             Route(
                 f"/.well-known/oauth-protected-resource{path}", published(partial(_resource_metadata, settings, path))
             )
-            for path in ("", "/api", "/mcp", *((FHIR_PREFIX,) if settings.fhir_server else ()))
+            for path in ("", *published_resources(fhir_server=settings.fhir_server))
         ),
     ]
 
@@ -112,11 +112,11 @@ async def _issue(
         credentials: tuple[str, str | Assertion] = _assertion(form, authorization, tokens, settings)
     else:
         credentials = _credentials(form, authorization)
-    _check_resource(form.get("resource", []), settings)
+    resources = _resources(form.get("resource", []), settings)
     client = await authenticate(*credentials, address_of(request))
     request.state.client_id = client.client_id
     ours, published = _scopes(form.get("scope", [""])[0], client)
-    return tokens.issue(client, ours), published
+    return tokens.issue(client, ours, resources=resources), published
 
 
 def token_body(issued: IssuedToken, scopes: Sequence[str]) -> dict[str, object]:
@@ -208,10 +208,14 @@ def _scopes(requested: str, client: AuthenticatedClient) -> tuple[tuple[str, ...
     return (*scopes, *ours), (*scopes, *smart)
 
 
-def _check_resource(resources: list[str], settings: Settings) -> None:
-    """Refuse other resources than this service (RFC 8707)."""
-    if not all(f"{resource}/".startswith(f"{settings.public_url}/") for resource in resources):
-        raise refused("invalid_target", f"Every resource must be under {settings.public_url}.", "resource")
+def _resources(requested: list[str], settings: Settings) -> frozenset[str]:
+    """The doors that a token is for (RFC 8707)."""
+    known = published_resources(fhir_server=settings.fhir_server)
+    resources = resources_of(requested, settings.public_url, known)
+    if resources is None:
+        below = ", ".join(f"{settings.public_url}{path}" for path in known)
+        raise refused("invalid_target", f"Every resource must be {settings.public_url} or one of {below}.", "resource")
+    return resources
 
 
 def refused(error: str, description: str, *fields: str, rule: str = "Binding") -> Problem:
@@ -273,6 +277,9 @@ def _server_metadata(settings: Settings) -> dict[str, object]:
         "registration_endpoint": f"{settings.public_url}/oauth/register",
         "revocation_endpoint": f"{settings.public_url}/oauth/revoke",
         "jwks_uri": f"{settings.public_url}/.well-known/jwks.json",
+        "protected_resources": [
+            f"{settings.public_url}{path}" for path in published_resources(fhir_server=settings.fhir_server)
+        ],
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],

@@ -36,7 +36,9 @@ def page_routes(settings: Settings, authenticator: Authenticator, invalid_tokens
         """Describes also the extensions whose scopes the token holds, if one is sent."""
         token, address, caller = request_of(request.scope).token, address_of(request) or "", None
         if token:
-            caller = await authenticator.identify_or_none(token, on_invalid=lambda: invalid_tokens.count(address))
+            caller = await authenticator.identify_or_none(
+                token, PREFIX, on_invalid=lambda: invalid_tokens.count(address)
+            )
         extensions = () if caller is None else extensions_for(caller.scopes)
         answer = _answer(request, _openapi(settings, extensions))
         answer.headers.add_vary_header("Authorization")

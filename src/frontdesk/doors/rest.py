@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from frontdesk.access.clients.resources import API_RESOURCE
 from frontdesk.domain.errors import BINDING, FieldError, Problem, invalid
 from frontdesk.engine.arguments import Arguments, from_http
 from frontdesk.engine.execute import Call, Engine
@@ -21,7 +22,7 @@ from frontdesk.web.negotiation import response_type
 from frontdesk.web.request_log import RequestLog
 from frontdesk.web.responses import TRACE, door_problem
 
-PREFIX = "/api"
+PREFIX = API_RESOURCE
 MAX_PARAMETERS = 100
 _ID_AT = 3  # among the segments of a path: /api/slots/{slotId}
 
@@ -48,7 +49,7 @@ class RestDoor:
             body = b""
             if operation.method != "GET":
                 body = await _json_body(request, receive, errors)
-                identify_again(request, self._engine.authenticator)
+                identify_again(request, self._engine.authenticator, PREFIX)
             call = _call(operation, path, request, body, errors)
             answer = await engine_for(call, self._engine).execute(call)
         except Problem as problem:
@@ -142,6 +143,7 @@ def _call(operation: Operation, path: dict[str, str], request: HttpRequest, body
         decoded(headers.get(SIMULATE)),
         request.caller,
         None if errors else (request.path, query),
+        resource=PREFIX,
     )
 
 

@@ -53,7 +53,7 @@ class Call:
     cache_key: CacheKey | None = None  # None: neither answered from the answer cache nor stored in it
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token of the challenge that the host's user has agreed to
-    resource: str = ""  # the path of the door, if it takes tokens that are meant for it alone
+    resource: str = ""  # the path of the door, which tokens may be meant for
 
 
 class Systems(Protocol):

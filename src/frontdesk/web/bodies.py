@@ -30,7 +30,7 @@ async def read_body(request: HttpRequest, receive: Receive, limit: int = MAX_BOD
     return b"".join(parts)
 
 
-def identify_again(request: HttpRequest, authenticator: Authenticator, resource: str = "") -> None:
+def identify_again(request: HttpRequest, authenticator: Authenticator, resource: str) -> None:
     """Forgets the caller unless their status is still the one that the gateway has checked: the client
     may have been disabled while the body arrived."""
     if request.token and request.caller is not None:

@@ -17,9 +17,10 @@ from asyncpg import Record
 
 from frontdesk.access.assistants.applications import REGISTERED, is_document
 from frontdesk.access.clients.records import end_access_tokens
+from frontdesk.access.clients.resources import MCP_RESOURCE
 from frontdesk.access.clients.scopes import ROLE_SCOPES
 from frontdesk.access.clients.secrets import AuthenticatedClient
-from frontdesk.access.clients.tokens import MCP_RESOURCE, IssuedToken, Tokens, microseconds
+from frontdesk.access.clients.tokens import IssuedToken, Tokens, microseconds
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import CLIENT_SECRETS, KeyRing
 from frontdesk.access.opaque_tokens import digest_of
@@ -150,8 +151,6 @@ class AssistantGrants:
             claims = await self._tokens.verify(token)
         except Problem:
             return
-        if claims.resource != MCP_RESOURCE:
-            raise GrantRefused
         client_id, now = claims.client_id, self._tokens.clock()
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             client = _check_owner(await connection.fetchrow(_CLIENT, client_id), application_id)
@@ -178,7 +177,7 @@ class AssistantGrants:
             client["per_minute"],
         )  # fmt: skip
         return Granted(
-            client["client_id"], self._tokens.issue(authenticated, scopes, resource=MCP_RESOURCE), refresh_token
+            client["client_id"], self._tokens.issue(authenticated, scopes, resources=(MCP_RESOURCE,)), refresh_token
         )
 
     @asynccontextmanager
@@ -255,7 +254,7 @@ def _checked_open(held: tuple[Record, Record] | None) -> tuple[Record, Record]:
 
 
 def _check_owner(client: Record | None, application_id: str | None) -> Record:
-    if client is None or application_id not in (None, client["application_id"]):
+    if client is None or client["application_id"] is None or application_id not in (None, client["application_id"]):
         raise GrantRefused
     return client
 

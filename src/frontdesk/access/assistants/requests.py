@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from frontdesk.access.assistants.applications import Application
 from frontdesk.access.assistants.redirects import is_registered
+from frontdesk.access.clients.resources import MCP_RESOURCE, resources_of
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.access.clients.tokens import MCP_RESOURCE
 
 PARAMETERS = (
     "client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "scope", "state",
@@ -69,7 +69,7 @@ def read_request(
 
 def check_resources(resources: Sequence[str], public_url: str) -> None:
     """Refuses other resources than the MCP door, for which every token of an assistant is."""
-    if not set(resources) <= {public_url, f"{public_url}/", public_url + MCP_RESOURCE}:
+    if resources_of(resources, public_url, (MCP_RESOURCE,)) is None:
         raise RequestRefused("invalid_target", f"The resource must be {public_url}{MCP_RESOURCE}.")
 
 

@@ -59,7 +59,7 @@ class _Checked(NamedTuple):
     caller: Caller
     status: "_Status"
     expires_at: float
-    resource: str  # of the token
+    resources: frozenset[str]  # of the token
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,10 @@ class Authenticator:
         known = self._checked.get(token)
         if known is None:
             return None
-        caller, status, expires_at, meant_for = known
+        caller, status, expires_at, resources = known
         age = self._monotonic() - status.read_at
         if (
-            meant_for not in ("", resource)
+            (resources and resource not in resources)
             or self._statuses.get(caller.client_id) is not status
             or age >= STATUS_TTL_SECONDS
             or expires_at <= self._seconds()
@@ -119,12 +119,12 @@ class Authenticator:
     async def identify(self, token: str | None, resource: str = "") -> Caller:
         """The caller; Problem `unauthorized` or `forbidden_tenant` if the call is not allowed.
 
-        `resource` is the path of the door, if it takes tokens that are meant for it alone.
+        `resource` is the path of the door, which takes tokens that are for it or for every door.
         """
         if not token:
             raise Problem("unauthorized", "The request has no access token.")
         claims = await self._tokens.verify(token)
-        if claims.resource not in ("", resource):
+        if claims.resources and resource not in claims.resources:
             raise Problem("unauthorized", "The access token is for another resource.")
         status = await self._status_for(claims)
         if status.disabled:
@@ -145,7 +145,7 @@ class Authenticator:
         )
         if status.suspended or status.practice_slug != claims.practice_slug:
             raise _ForbiddenTenant(caller)
-        self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp(), claims.resource))
+        self._checked.put(token, _Checked(caller, status, claims.expires_at.timestamp(), claims.resources))
         return caller
 
     async def identify_or_none(

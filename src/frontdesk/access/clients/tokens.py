@@ -14,6 +14,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from frontdesk.access.clients.caller import Grant
+from frontdesk.access.clients.resources import RESOURCES
 from frontdesk.access.clients.secrets import AuthenticatedClient
 from frontdesk.access.clients.validation import ordered
 from frontdesk.access.keys.ring import KeyRing
@@ -29,7 +30,6 @@ _COMPACT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]{86}\Z", re.ASCII)  # no padding: o
 _CACHED = 10_000
 _FORGED_BYTES = 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MCP_RESOURCE = "/mcp"  # below our address: the audience of tokens for assistants, which work nowhere else
 _SKEW_SECONDS = 60  # allowed clock difference between nodes
 
 
@@ -48,7 +48,7 @@ class Claims:
     grant: Grant
     expires_at: datetime
     tokens_not_before: int  # of the client when the token was issued; see `microseconds`
-    resource: str  # empty: every door; else the path of the only one
+    resources: frozenset[str]  # the doors that it is for; empty: every door
 
 
 class Tokens:
@@ -57,6 +57,7 @@ class Tokens:
     ) -> None:
         self._ring = ring
         self._address = settings.public_url
+        self._doors = {self._address + resource: resource for resource in RESOURCES}
         self._lifetime = settings.token_lifetime_seconds
         self.clock = clock
         self._verified: BoundedCache[str, Claims] = BoundedCache(_CACHED)
@@ -68,15 +69,15 @@ class Tokens:
         scopes: Collection[str],
         *,
         lifetime: int | None = None,
-        resource: str = "",
+        resources: Collection[str] = (),
     ) -> IssuedToken:
-        """A token with the default lifetime, or for `lifetime` seconds, for all doors or the one of `resource`."""
+        """A token with the default lifetime, or for `lifetime` seconds, for all doors or those of `resources`."""
         now, lifetime = int(self.clock().timestamp()), lifetime or self._lifetime
         held = ordered(scopes)
         key = self._ring.signing_key
         claims: dict[str, object] = {
             "iss": self._address,
-            "aud": self._address + resource,
+            "aud": self._audience(resources),
             "sub": client.client_id,
             "client_id": client.client_id,
             "practice": client.practice_slug,
@@ -90,6 +91,10 @@ class Tokens:
             claims["tokens_not_before"] = microseconds(client.tokens_not_before)
         text = jwt.encode(claims, key.private, algorithm=_ALGORITHM, headers={"kid": key.kid, "typ": _TYPE})
         return IssuedToken(text, lifetime, held)
+
+    def _audience(self, resources: Collection[str]) -> str | list[str]:
+        addresses = [address for address, resource in self._doors.items() if resource in resources]
+        return addresses if len(addresses) > 1 else addresses[0] if addresses else self._address
 
     async def verify(self, token: str) -> Claims:
         """The claims of the token; Problem `unauthorized` if it is invalid. Verified tokens cost one cache lookup."""
@@ -146,7 +151,7 @@ class Tokens:
             raise _invalid() from None
 
     def _read(self, claims: dict[str, Any]) -> Claims:
-        resource = {self._address: "", self._address + MCP_RESOURCE: MCP_RESOURCE}[claims["aud"]]
+        resources = self._resources(claims["aud"])
         earliest = self.clock().timestamp() + _SKEW_SECONDS
         if max(claims["iat"], claims.get("nbf", 0)) > earliest or claims["grant"] not in get_args(Grant):
             raise ValueError
@@ -157,8 +162,17 @@ class Tokens:
             grant=cast(Grant, claims["grant"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
             tokens_not_before=int(claims.get("tokens_not_before", 0)),
-            resource=resource,
+            resources=resources,
         )
+
+    def _resources(self, audience: str | list[str]) -> frozenset[str]:
+        """What `_audience` was made from."""
+        if audience == self._address:
+            return frozenset()
+        resources = frozenset(self._doors[each] for each in ([audience] if isinstance(audience, str) else audience))
+        if self._audience(resources) != audience:
+            raise ValueError
+        return resources
 
 
 def microseconds(moment: datetime | None) -> int:

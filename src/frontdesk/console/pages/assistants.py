@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from frontdesk.access.clients.tokens import MCP_RESOURCE
+from frontdesk.access.clients.resources import MCP_RESOURCE
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.connect import GROUPS

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from frontdesk.access.clients.resources import FHIR_RESOURCE
 from frontdesk.domain.errors import Problem
 from frontdesk.settings import Settings
 
-FHIR_PREFIX = "/fhir/R4"
+FHIR_PREFIX = FHIR_RESOURCE
 Resource = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1

@@ -8,6 +8,7 @@ import orjson
 from frontdesk.access.clients.caller import Caller
 from frontdesk.access.limits.rate_limiter import RateLimiter, Refused
 from frontdesk.domain.cursors import Cursors
+from frontdesk.doors.fhir.addresses import FHIR_PREFIX
 from frontdesk.engine.arguments import Arguments
 from frontdesk.engine.execute import Call, Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
@@ -37,7 +38,7 @@ class Calls:
         """Checks token, practice and the scope of an operation before the rest of the request is read."""
         self.operation = operation
         if self._http.caller is None:
-            call = Call(_ANY_TOKEN_MAY, self._http.token, Arguments, self._http.request_id)
+            call = Call(_ANY_TOKEN_MAY, self._http.token, Arguments, self._http.request_id, resource=FHIR_PREFIX)
             await self._engine.execute(call)
             self._http.caller = call.caller
         await self._engine.admit(self._call(operation, {}))
@@ -45,7 +46,7 @@ class Calls:
     async def admit_again(self) -> None:
         """Checks the caller again after the body has arrived, which may take long."""
         assert self.operation is not None, "admit comes first"
-        identify_again(self._http, self._engine.authenticator)
+        identify_again(self._http, self._engine.authenticator, FHIR_PREFIX)
         await self.admit(self.operation)
 
     async def run(self, operation: Operation, **values: object) -> dict[str, Any]:
@@ -90,6 +91,7 @@ class Calls:
             simulate=decoded(http.headers.get(SIMULATE)),
             caller=http.caller,
             cache_key=key if operation.depends_on is not None else None,
+            resource=FHIR_PREFIX,
         )
 
     async def _count(self) -> None:

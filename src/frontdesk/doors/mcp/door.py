@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from frontdesk import tracing
 from frontdesk.access.clients.caller import Caller
+from frontdesk.access.clients.resources import MCP_RESOURCE
 from frontdesk.access.clients.scopes import SCOPES
-from frontdesk.access.clients.tokens import MCP_RESOURCE
 from frontdesk.access.clients.validation import ordered
 from frontdesk.domain.errors import Problem
 from frontdesk.doors.mcp.elicitation import (
