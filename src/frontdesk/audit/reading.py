@@ -36,8 +36,13 @@ WHERE r.practice_id = $1 AND r.record_id < $2 AND r.record_id >= $3
   AND ($4::text IS NULL OR r.actor = $4) AND ($5::text IS NULL OR r.operation = $5)
   AND ($6::text IS NULL OR $6 = ANY (r.subject_ids)) AND ($7::text IS NULL OR r.outcome = $7)
   AND ($8::timestamptz IS NULL OR r.at >= $8) AND ($9::timestamptz IS NULL OR r.at < $9)
-ORDER BY r.record_id DESC LIMIT $10
+  AND ($10::text IS NULL OR r.request_id = $10)
+ORDER BY r.record_id DESC LIMIT $11
 """  # noqa: S608 - columns of ours
+_ACTORS_OF_REQUEST = """
+SELECT DISTINCT actor FROM audit_record
+WHERE practice_id = $1 AND record_id < $2 AND record_id >= $3 AND request_id = $4
+"""
 _CHAIN = f"""
 SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, {readable("r.at")} AS at, r.actor,
        r.operation, r.outcome, r.subject_ids, r.request_id, r.consent,
@@ -59,6 +64,7 @@ class AuditFilter:
     outcome: str | None = None
     since: datetime | None = None
     until: datetime | None = None  # exclusive
+    request: str | None = None  # callers choose it: records of several actors may have the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,20 @@ async def find_records(
         before, looked = first, looked + 1
         if looked == batches:
             return AuditPage(found, before)
+
+
+async def actors_of_request(database: Database, practice_id: int, request_id: str) -> set[str]:
+    """Everybody who has acted under a request id, in the whole trail: nobody hides behind many records of another."""
+    actors: set[str] = set()
+    before: int | None = AFTER_ALL
+    while before is not None:
+        async with database.transaction(practice_id) as connection:
+            oldest = await connection.fetchrow(_BATCH_BOUND, practice_id, before, BATCH - 1)
+            first = None if oldest is None else oldest["record_id"]
+            rows = await connection.fetch(_ACTORS_OF_REQUEST, practice_id, before, first or 0, request_id)
+        actors.update(row["actor"] for row in rows)
+        before = first
+    return actors
 
 
 async def sealed_records(database: Database, practice_id: int) -> AsyncIterator[Record]:

@@ -26,6 +26,11 @@ def add_commands(commands: Commands) -> None:
     command.add_argument("--client", metavar="ID", help="only actions of this client")
     command.add_argument("--operation", metavar="NAME", help="only this operation, such as book_appointment")
     command.add_argument("--subject", metavar="ID", help="only records about this patient or appointment")
+    command.add_argument(
+        "--request",
+        metavar="ID",
+        help="only records of this request id, which callers may choose: it is said if several actors have used it",
+    )
     add_limit(command, "records")
 
     command = add_command(group, "verify", _verify, "Check that no record was changed, removed or reordered.")
@@ -71,20 +76,23 @@ async def _practices(context: CommandContext, slug: str | None) -> list[tuple[st
 
 
 def _list(args: argparse.Namespace) -> None:
-    from frontdesk.audit.reading import AuditFilter, exact_time, find_records, record_document
+    from frontdesk.audit.reading import AuditFilter, actors_of_request, exact_time, find_records, record_document
 
-    async def work(context: CommandContext) -> "list[tuple[str, Record]]":
-        wanted = AuditFilter(args.client, args.operation, args.subject)
-        found = []
+    async def work(context: CommandContext) -> "tuple[list[tuple[str, Record]], set[str]]":
+        wanted = AuditFilter(args.client, args.operation, args.subject, request=args.request)
+        found, actors = [], set[str]()
         for slug, practice_id in await _practices(context, args.practice):
             newest = await find_records(context.database, practice_id, wanted, args.limit)
             found += [(slug, row) for row in newest.records]
+            if args.request is not None:
+                actors |= await actors_of_request(context.database, practice_id, args.request)
         found.sort(key=lambda item: item[1]["at"], reverse=True)
-        return found[: args.limit]
+        return found[: args.limit], actors
 
-    found = with_database(work)
+    found, actors = with_database(work)
     rows = [
         (
+            r["record_id"],
             exact_time(r["at"]),
             slug,
             r["actor"],
@@ -96,8 +104,10 @@ def _list(args: argparse.Namespace) -> None:
         )
         for slug, r in found
     ]
-    headings = ("TIME", "PRACTICE", "CLIENT", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST", "CONSENT")
+    headings = ("RECORD", "TIME", "PRACTICE", "ACTOR", "OPERATION", "OUTCOME", "SUBJECTS", "REQUEST", "CONSENT")
     answer(args, [record_document(slug, r) for slug, r in found], table(headings, rows, "There is no such record."))
+    if len(actors) > 1:
+        print(f"Several actors have used this request id: {', '.join(sorted(actors))}.", file=sys.stderr)
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from typing import Literal
 import orjson
 
 from frontdesk.audit.heads import HeadKeys
-from frontdesk.audit.reading import AFTER_ALL, AuditFilter, exported_lines, find_records
+from frontdesk.audit.reading import AFTER_ALL, AuditFilter, actors_of_request, exported_lines, find_records
 from frontdesk.audit.verify import ChainReport, verify_chain
 from frontdesk.desk.actors import actors_of
 from frontdesk.desk.applied_overrides import OVERRIDES, AppliedOverride, overrides_of
@@ -67,6 +67,7 @@ class RecordPage:
     before: int | None  # where the next page begins; None: the last page
     patients: Mapping[str, str]  # names of those on the page, by id
     about: Subject | Actor | None  # the patient, staff member or client that was asked for
+    sharing: Sequence[Actor]  # who has used the request id that was asked for, if several have
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,9 @@ class AuditRecords:
         patients = await self._patients(context, sorted(shown | {wanted.subject or ""}))
         if patients:
             await context.record("console.audit", *sorted(patients), read=True)
+        sharing = await self._sharing(context, wanted.request)
         actors = await actors_of(
-            self.database, context.practice_id, shown | {row["actor"] for row in rows} | {wanted.actor or ""}
+            self.database, context.practice_id, shown | sharing | {row["actor"] for row in rows} | {wanted.actor or ""}
         )
         named: dict[str, Subject | Actor] = {
             **{each: Subject("patient", each, name) for each, name in patients.items()},
@@ -130,7 +132,15 @@ class AuditRecords:
             )
             for record in records
         ]
-        return RecordPage(fold_views(lines), next_page, patients, named.get(wanted.subject or wanted.actor or ""))
+        about = named.get(wanted.subject or wanted.actor or "")
+        return RecordPage(fold_views(lines), next_page, patients, about, [actors[each] for each in sorted(sharing)])
+
+    async def _sharing(self, context: ActionContext, request_id: str | None) -> set[str]:
+        """Everybody who has used a request id, if several have."""
+        if request_id is None:
+            return set()
+        found = await actors_of_request(self.database, context.practice_id, request_id)
+        return found if len(found) > 1 else set()
 
     async def _overrides(self, context: ActionContext, records: Sequence[Row]) -> dict[int, AppliedOverride]:
         """The overrides among the records, by record."""

@@ -33,8 +33,8 @@ A scheduling API for medical practices, for integrations and for agents that spe
 **Getting a token.** Send your client id and secret as a form to `POST {url}/oauth/token` with
 `grant_type=client_credentials`. The response contains `access_token`, `token_type` and `expires_in`; there are no
 refresh tokens. Send `Authorization: Bearer <ACCESS_TOKEN>` with every call. The token determines the practice; requests
-never name a practice. With `resource={url}/api` (RFC 8707) the token works at this API only; one for another resource is
-refused here.
+never name a practice. With `resource={url}/api` (RFC 8707) the token works at this API only. A token for another
+resource is refused here.
 
 **Writes.** With an agent's token every write takes two calls. The first changes nothing and answers 428 with a
 `confirmationToken` and a `readBack`. The identical call plus that token executes the write once, however often it is

@@ -17,7 +17,7 @@ _MAX_ID = 2**63 - 1
 _EARLIEST = date(2000, 1, 1)
 _DONE = {"executed": N_("Done"), "unchanged": N_("Nothing changed"), "replayed": N_("Sent again")}
 _OUTCOMES = {**_DONE, **{code: kind.title for code, kind in CATALOGUE.items()}}
-_FILTERS = ("actor", "operation", "outcome", "patient", "subject", "from", "to")
+_FILTERS = ("actor", "operation", "outcome", "patient", "subject", "request", "from", "to")
 
 
 async def _audit(request: ConsoleRequest) -> Response:
@@ -83,6 +83,7 @@ def _wanted(request: ConsoleRequest, asked: dict[str, str], errors: dict[str, st
         subject=asked["subject"] or asked["patient"] or None,
         outcome=asked["outcome"] or None,
         since=None if since is None else datetime.combine(since, time(), request.zone),
+        request=asked["request"] or None,
         until=None if until is None else datetime.combine(until + timedelta(days=1), time(), request.zone),
     )
 
