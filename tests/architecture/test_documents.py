@@ -49,13 +49,20 @@ def test_the_architecture_names_files_that_exist() -> None:
     assert [name for name in named if not any((package / name).exists() for package in packages)] == []
 
 
-def test_the_documents_run_the_version_of_the_inspector_that_is_tested() -> None:
+@pytest.mark.parametrize("program", ["@modelcontextprotocol/inspector", "mcp-remote"])
+def test_the_documents_run_the_version_of_a_program_that_is_tested(program: str) -> None:
     package = json.loads((ROOT / "tests" / "mcp" / "node" / "package.json").read_text())
-    tested = "@modelcontextprotocol/inspector@" + package["dependencies"]["@modelcontextprotocol/inspector"]
-    named = [
-        name for path in DOCUMENTS for name in re.findall(r"npx (@modelcontextprotocol/\S*[\w])", path.read_text())
-    ]
-    assert set(named) == {tested}
+    run = re.compile(rf'(?:npx |"-y", ")({program}[^\s"`]*)')
+    named = [name for path in DOCUMENTS for name in run.findall(path.read_text())]
+    assert set(named) == {f"{program}@{package['dependencies'][program]}"}
+
+
+def test_the_documents_pass_no_token_as_an_argument_to_clients() -> None:
+    for path in DOCUMENTS:
+        commands = path.read_text().replace("\\\n", " ").splitlines()
+        started = [re.sub("'[^']*'", "", line) for line in commands if re.match(r"(exec )?(claude|npx) ", line)]
+        shown = [line for line in started if re.search(r"\$\{?(TOKEN|CLIENT_SECRET)", line, re.IGNORECASE)]
+        assert shown == [], path
 
 
 def test_the_registry_entry_has_the_version_of_the_package_and_a_variable_for_the_host() -> None:

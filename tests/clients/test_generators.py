@@ -32,13 +32,14 @@ def run(folder: Path, *command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def installed(pins: Path, *commands: Sequence[str | Path]) -> Path:
+def installed(pins: Path, *commands: Sequence[str | Path], beside: Sequence[Path] = ()) -> Path:
     """The folder into which the commands have installed what the file pins; made once for each content of the file."""
     folder = CACHE / f"{pins.stem}-{hashlib.sha256(pins.read_bytes()).hexdigest()[:12]}"
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        shutil.copy(pins, folder)
+        for path in (pins, *beside):
+            shutil.copy(path, folder)
         for command in commands:
             run(folder, *command)
         (folder / "complete").touch()
@@ -91,7 +92,8 @@ def test_openapi_python_client_makes_a_client_that_type_checks_and_books(
 def test_openapi_typescript_makes_types_that_check_and_book(
     document: Path, environment: dict[str, str], direct: Frontdesk, tmp_path: Path
 ) -> None:
-    tools = installed(HERE / "package.json", ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"])
+    install = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    tools = installed(HERE / "package-lock.json", install, beside=[HERE / "package.json"])
     for name in ("package.json", "tsconfig.json", "book_with_typescript.ts"):
         shutil.copy(HERE / name, tmp_path)
     (tmp_path / "node_modules").symlink_to(tools / "node_modules")

@@ -5,6 +5,7 @@ import atexit
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -86,16 +87,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def beside_packages(script: Path) -> Path:
     """A script beside Medplum's packages, installed if need be; several test processes may ask at once."""
-    manifest, program = (HERE / "package.json").read_bytes(), script.read_bytes()
+    lock_file, program = HERE / "package-lock.json", script.read_bytes()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frontdesk-tests"
-    folder = home / f"fhir-{hashlib.sha256(manifest).hexdigest()[:16]}"
+    folder = home / f"fhir-{hashlib.sha256(lock_file.read_bytes()).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f"{script.stem}-{hashlib.sha256(program).hexdigest()[:16]}.mjs"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
-            (folder / "package.json").write_bytes(manifest)
-            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
+            for path in (HERE / "package.json", lock_file):
+                shutil.copy(path, folder)
+            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
             done = subprocess.run(command, cwd=folder, timeout=240, capture_output=True)
             assert done.returncode == 0, f"npm could not install the server's packages:\n{done.stderr[-2000:].decode()}"
             (folder / "ready").touch()

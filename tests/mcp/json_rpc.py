@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,12 @@ class JsonRpc:
 
 
 @contextlib.asynccontextmanager
-async def json_rpc(node: NodeClients, program: str, *arguments: str, home: Path) -> AsyncIterator[JsonRpc]:
+async def json_rpc(
+    node: NodeClients, program: str, *arguments: str, home: Path, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[JsonRpc]:
     process = await asyncio.create_subprocess_exec(
         node.node, str(node.modules / program), *arguments,
-        env={**os.environ, "HOME": str(home)}, cwd=home, limit=_MAX_LINE_BYTES,
+        env={**os.environ, "HOME": str(home), **(variables or {})}, cwd=home, limit=_MAX_LINE_BYTES,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -68,7 +68,7 @@ async def _install(home: Path) -> None:
     try:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(_PINNED / name, unfinished)
-        command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund"]
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         for _ in range(_INSTALLS):
             done = await _finished(command, _INSTALL_SECONDS, dict(os.environ), unfinished)
             found = [any(unfinished.glob(f"node_modules/{each}")) for each in (CLAUDE_CODE, OPENCODE)]
