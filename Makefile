@@ -106,7 +106,7 @@ bench-quick: setup-dev ## the same, smaller and shorter
 	.venv/bin/python bench/run.py --quick
 
 audit: ## compares the locked dependencies with known vulnerabilities (needs the internet)
-	python3 -m venv .audit && .audit/bin/pip install --quiet pip-audit
+	python3 -m venv .audit && .audit/bin/pip install --quiet --require-hashes -r requirements-audit.lock
 	.audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 help: ## this list

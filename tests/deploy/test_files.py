@@ -22,6 +22,30 @@ def test_workflows_fit_their_schema_and_have_no_known_weakness(tools: Path) -> N
     run(tools / "zizmor", "--offline", "--min-severity", "medium", *WORKFLOWS)
 
 
+def test_nothing_is_released_with_a_known_vulnerability_or_on_a_base_without_a_digest() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
+    assert "make audit" in [step.get("run") for step in jobs["audit"]["steps"]]
+    published = {name for name, job in jobs.items() if job.get("environment") == "release"}
+    assert published
+    for name in published:
+        assert jobs[name]["needs"] == "packages"
+    assert set(jobs["packages"]["needs"]) == {"test", "audit"}
+    (build,) = (step for step in jobs["publish-image"]["steps"] if step.get("id") == "image")
+    assert build["with"]["build-args"] == "BASE=${{ steps.base.outputs.image }}"
+    audit = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
+    assert all("--require-hashes" in line for line in audit.splitlines() if "pip" in line and "install" in line)
+
+
+def test_every_image_of_the_compose_file_can_be_named_by_its_digest() -> None:
+    services = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yaml").read_text())["services"]
+    named = [service["image"] for service in services.values() if "build" not in service]
+    named += [service["build"]["args"]["BASE"] for service in services.values() if "build" in service]
+    guide = (ROOT / "docs" / "users" / "deploy.md").read_text()
+    for image in named:
+        variable, _, default = image.removeprefix("${").removesuffix("}").partition(":-")
+        assert f"`{variable}={default}@sha256:...`" in guide
+
+
 def test_the_dockerfile_has_no_findings(tools: Path) -> None:
     assert run(tools / "hadolint", ROOT / "deploy" / "image" / "Dockerfile") == ""
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 import zipfile
 from contextlib import AbstractContextManager
@@ -98,6 +99,35 @@ def _read(browser: httpx.Client, path: str) -> str:
     answer = browser.get(path, follow_redirects=True)
     assert answer.status_code == 200, f"{path}: {answer.status_code}"
     return answer.text
+
+
+def test_the_guide_installs_exactly_what_is_locked(wheel: Path, wheels: Path, tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "users" / "deploy.md").read_text()
+    installing = guide.partition("## Installing the wheel")[2].split("```bash\n")[1].split("```")[0]
+    assert all(line in guide.partition("## From a bare Debian")[2] for line in installing.splitlines()[1:])
+    assert all(re.search("--require-hashes|--no-deps", line) for line in re.findall(".*pip install.*--?.*", installing))
+    for package in (wheel, *wheel.parent.glob("*.tar.gz")):
+        shutil.copy(package, tmp_path)
+    variables = environment(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
+
+    def install(script: str, folder: Path) -> None:
+        script = script.replace("/opt/frontdesk", str(folder)).replace("python3", sys.executable)
+        run("sh", "-euc", script, folder=tmp_path, variables=variables)
+
+    install(installing, tmp_path / "installed")
+    listed = json.loads(run(tmp_path / "installed" / "bin" / "pip", "list", "--format=json", variables=variables))
+    versions = {package["name"].lower().replace("_", "-"): package["version"] for package in listed}
+    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    assert versions.pop("frontdesk") == __version__
+    own = {"pip", "setuptools"}  # of the virtual environment
+    assert {name: locked.get(name) for name in versions.keys() - own} == {
+        name: version for name, version in versions.items() if name not in own
+    }
+
+    lock = tmp_path / "requirements.lock"
+    lock.write_text(re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
+    with pytest.raises(AssertionError, match="DO NOT MATCH THE HASHES"):
+        install(installing.partition("\n")[2], tmp_path / "replaced")
 
 
 def test_an_upgrade_from_the_previous_release_keeps_its_data(
