@@ -18,7 +18,7 @@ from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
 from frontdesk.domain.errors import PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
-from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_elicited, new_token
+from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_recognized, new_token
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import Input, WriteInput
@@ -64,8 +64,10 @@ class Write:
     def intent_id(self) -> bytes | None:
         """The id under which its intent is stored, None for a write without one."""
         if self.by_agent:
-            token = self.agreed or self.given.confirmation_token
-            return None if token is None or (self.agreed is None and is_elicited(token)) else intent_of_token(token)
+            if self.agreed is not None:
+                return intent_of_token(self.agreed)
+            token = self.given.confirmation_token
+            return None if token is None or not is_recognized(token, self.host) else intent_of_token(token)
         return None if self.key is None else intent_of_key(self.context.caller.client_id, self.key)
 
     @property

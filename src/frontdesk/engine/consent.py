@@ -51,5 +51,7 @@ def consent_of(token: str) -> Consent:
     return "card" if token.startswith(_PREFIXES["card"]) else "token"
 
 
-def is_elicited(token: str) -> bool:
-    return token.startswith(_PREFIXES["elicitation"])
+def is_recognized(token: str, host: Collection[Consent] = ()) -> bool:
+    """Whether a token among the arguments can confirm a call whose host asks in these ways: the token of a card comes from
+    a host that shows cards, that of an elicitation never among the arguments."""
+    return not token.startswith(_PREFIXES["elicitation"]) and (consent_of(token) == "token" or "card" in host)

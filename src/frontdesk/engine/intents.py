@@ -10,6 +10,7 @@ import orjson
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.errors import FieldError, Problem
+from frontdesk.engine.consent import is_recognized
 from frontdesk.store.database import Database, DatabaseUnavailable
 from frontdesk.systems.port import Intent, SystemUnavailable
 from frontdesk.texts import Text
@@ -88,7 +89,7 @@ class Intents:
     ) -> Mapping[str, object]:
         """What a write of the caller answered; empty if it was not executed."""
         if caller.grant == "agent":
-            intent_id = None if token is None else intent_of_token(token)
+            intent_id = None if token is None or not is_recognized(token) else intent_of_token(token)
         else:
             intent_id = None if key is None else intent_of_key(caller.client_id, key)
         if intent_id is None:
