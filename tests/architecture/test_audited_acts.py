@@ -33,6 +33,8 @@ practice resume harbor                                                    comman
 client add --practice harbor --name New --grant agent --scope slots:read  console.add_client
 client disable {clientId}                                                 console.disable_client
 client enable {clientId}                                                  console.enable_client
+client trust {clientId}                                                   console.trust_client
+client distrust {clientId}                                                console.distrust_client
 client rotate-secret {clientId}                                           console.rotate_client_secret
 client revoke-tokens {clientId}                                           console.revoke_client_tokens
 client set-access {clientId} --scope slots:read                           console.change_client
@@ -102,7 +104,7 @@ WRITING_UNAUDITED = {
 # Actions of the desk that disclose no patient and change nothing but the person's own view.
 QUIET_ACTIONS = {
     "Assistants.all", "Assistants.application", "Assistants.are_allowed",
-    "Assistants.one", "AuditRecords.actors",
+    "Assistants.one", "Assistants.trusted_hosts", "AuditRecords.actors",
     "AuditRecords.last_check", "AuditRecords.close",
     "Blocks.offered", "Blocks.upcoming", "Calendar.directory", "Calendar.next_working_day", "Calendar.version",
     "Checklist.progress", "Clients.all", "Clients.one",

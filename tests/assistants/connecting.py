@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
+from frontdesk.access.clients.records import trust_client
 from tests.console.signing_in import browser_at, csrf_in
 from tests.support.world import World
 
@@ -125,11 +126,26 @@ async def agreed(browser: httpx.AsyncClient, assistant: Assistant, *groups: str,
 
 
 async def connected(
-    world: World, browser: httpx.AsyncClient, *groups: str, name: str = "Claude", **changes: str | None
+    world: World,
+    browser: httpx.AsyncClient,
+    *groups: str,
+    name: str = "Claude",
+    trusted_to_ask: bool = False,
+    **changes: str | None,
 ) -> Assistant:
     """An assistant that calls with a token for the owner of the browser."""
     assistant = await registered(world, name=name)
     answer = await assistant.redeem(await agreed(browser, assistant, *(groups or EVERYTHING), **changes))
     assert answer.status_code == 200, answer.text
     assistant.use(answer.json())
+    if trusted_to_ask:
+        await trust_client(world.database, await client_of(world, assistant))
     return assistant
+
+
+async def client_of(world: World, assistant: Assistant) -> str:
+    """The client through which the application acts, if one staff member has connected it."""
+    found: str = await world.database.fetchval(
+        "SELECT client_id FROM client WHERE application_id = $1", assistant.client_id
+    )
+    return found

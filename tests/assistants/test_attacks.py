@@ -15,6 +15,7 @@ from tests.assistants.connecting import (
     REDIRECT,
     agreed,
     answer_of,
+    client_of,
     connected,
     consent_page,
     decide,
@@ -309,9 +310,7 @@ async def test_a_pin_is_such_a_proof_and_wrong_ones_end_the_session(world: World
 async def test_a_person_of_another_practice_connects_only_their_own(world: World, admin: httpx.AsyncClient) -> None:
     stranger = await signed_in(world, role="admin", practice="other", name="Stranger")
     assistant = await connected(world, admin)
-    client_id = await world.database.fetchval(
-        "SELECT client_id FROM client WHERE application_id = $1", assistant.client_id
-    )
+    client_id = await client_of(world, assistant)
     assert client_id not in (await stranger.get("/console/assistants")).text
     assert client_id in (await admin.get("/console/assistants")).text
     assert (await stranger.post(f"/console/assistants/{client_id}/disconnect")).status_code == 404

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from frontdesk.access.clients.records import AccessLimits, ClientError, change_client, show_client
-from tests.assistants.connecting import Assistant, agreed, answer_of, connected, consent_page, decide, registered
+from tests.assistants.connecting import agreed, answer_of, client_of, connected, consent_page, decide, registered
 from tests.console.desk import Document, records, words
 from tests.console.signing_in import TEST_STAFF, signed_in, waiting_for
 from tests.doors.mcp_speech import call, problem, send
@@ -15,13 +15,6 @@ from tests.support.shared_database import world_of_a_module
 from tests.support.world import PRACTICE, World
 
 world = world_of_a_module
-
-
-async def client_id_of(world: World, assistant: Assistant) -> str:
-    found: str = await world.database.fetchval(
-        "SELECT client_id FROM client WHERE application_id = $1", assistant.client_id
-    )
-    return found
 
 
 async def rows(browser: httpx.AsyncClient) -> list[str]:
@@ -45,11 +38,11 @@ async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -
     )
     assert "never" not in row
     assert len(await rows(admin)) == 2
-    theirs = await client_id_of(world, of_eve)
+    theirs = await client_of(world, of_eve)
     assert (await sam.post(f"/console/assistants/{theirs}/disconnect")).status_code == 404
     assert (await send(of_eve.http, "tools/list")).status_code == 200
 
-    own = await client_id_of(world, of_sam)
+    own = await client_of(world, of_sam)
     for browser, client_id, assistant in ((sam, own, of_sam), (admin, theirs, of_eve)):
         answer = await browser.post(f"/console/assistants/{client_id}/disconnect")
         assert answer.headers["location"] == "/console/assistants?notice=assistant_disconnected"
@@ -66,7 +59,7 @@ async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -
     await admin.post(f"/console/clients/{own}/enable")
     assert "Disconnected" in (await rows(sam))[0]
     of_sam.use((await of_sam.redeem(await agreed(sam, of_sam))).json())
-    assert await client_id_of(world, of_sam) == own
+    assert await client_of(world, of_sam) == own
     assert (await send(of_sam.http, "tools/list")).status_code == 200
     page = (await admin.get(f"/console/clients/{own}")).text
     assert "Make a new secret" not in page
@@ -76,7 +69,7 @@ async def test_staff_see_and_disconnect_their_own_and_admins_all(world: World) -
 async def test_an_assistant_that_an_admin_has_disabled_cannot_be_connected_again(world: World) -> None:
     admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
     assistant = await connected(world, sam)
-    client_id = await client_id_of(world, assistant)
+    client_id = await client_of(world, assistant)
     await admin.post(f"/console/clients/{client_id}/disable")
     for _ in range(2):
         page = await consent_page(sam, assistant)
@@ -90,7 +83,7 @@ async def test_an_assistant_that_an_admin_has_disabled_cannot_be_connected_again
 
 async def test_an_admin_does_not_give_back_what_the_staff_member_takes_away_meanwhile(world: World) -> None:
     sam = await signed_in(world, name="Sam")
-    client_id = await client_id_of(world, await connected(world, sam))
+    client_id = await client_of(world, await connected(world, sam))
     before, narrower = (await show_client(world.database, client_id)).scopes, ["practices:read", "slots:read"]
     async with world.database.transaction() as connection:
         await connection.execute("SELECT FROM client WHERE client_id = $1 FOR UPDATE", client_id)
@@ -105,7 +98,7 @@ async def test_an_admin_does_not_give_back_what_the_staff_member_takes_away_mean
 async def test_nobody_lets_an_assistant_see_patients_that_it_does_not_know(world: World) -> None:
     admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
     assistant = await connected(world, sam)
-    client_id = await client_id_of(world, assistant)
+    client_id = await client_of(world, assistant)
     page = await admin.get(f"/console/clients/{client_id}")
     assert 'name="patients_per_day"' in page.text
     assert 'name="known_patients_only"' not in page.text
@@ -134,7 +127,7 @@ async def test_an_assistant_that_cannot_continue_must_be_connected_again(world: 
     admin = await signed_in(world, role="admin", practice="other")
     assistant = await registered(world)
     code = await agreed(admin, assistant)
-    client_id, again = await client_id_of(world, assistant), "Must be connected again"
+    client_id, again = await client_of(world, assistant), "Must be connected again"
     assert await state_of(admin, client_id) == "Active", "it has a code"
     world.clock.advance(minutes=2)
     assert await state_of(admin, client_id) == again
@@ -158,7 +151,7 @@ async def test_an_assistant_that_cannot_continue_must_be_connected_again(world: 
 async def test_removing_a_staff_member_ends_their_assistants(world: World) -> None:
     admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
     assistant = await connected(world, sam)
-    staff_id, client_id = sam.headers[TEST_STAFF], await client_id_of(world, assistant)
+    staff_id, client_id = sam.headers[TEST_STAFF], await client_of(world, assistant)
     for change in ("disable", "remove"):
         await admin.post(f"/console/staff/{staff_id}/change", data={"change": change})
     world.service.authenticator.on_change("client", client_id)
@@ -171,7 +164,7 @@ async def test_resetting_the_sign_in_ends_assistants_that_a_lost_device_may_hold
     admin, sam = await signed_in(world, role="admin", name="Ana"), await signed_in(world, name="Sam")
     assistant = await connected(world, sam)
     waiting = await registered(world)
-    code, client_id = await agreed(sam, waiting), await client_id_of(world, assistant)
+    code, client_id = await agreed(sam, waiting), await client_of(world, assistant)
     assert (await admin.post(f"/console/staff/{sam.headers[TEST_STAFF]}/reset")).status_code == 200
     world.service.authenticator.on_change("client", client_id)
     assert problem(await send(assistant.http, "tools/list"), 401) == "unauthorized"

@@ -99,6 +99,22 @@ def test_clients_are_disabled_and_enabled(line: CommandLine) -> None:
         assert (done.status, done.err) == (2, "There is no client 'fd_nobody'.\n")
 
 
+def test_clients_are_trusted_to_ask_people_only_where_somebody_says_so(line: CommandLine) -> None:
+    client = line.json(*ADD, "--grant", "agent", "--scope", "all")["clientId"]
+    assert line.json("client", "show", client)["trustedToAsk"] is False
+    assert line.json("client", "trust", client)["trustedToAsk"] is True
+    assert "Trusted to ask people" in line.run("client", "show", client).out
+    assert line.json("client", "distrust", client)["trustedToAsk"] is False
+    added = line.json(*ADD, "--grant", "agent", "--scope", "all", "--trusted-to-ask")["clientId"]
+    assert line.json("client", "show", added)["trustedToAsk"] is True
+    for each, recorded in ((client, ["trust", "distrust"]), (added, ["trust"])):
+        records = line.json("audit", "list", "--practice", "harbor", "--subject", each)
+        assert [record["operation"] for record in reversed(records)] == [
+            "console.add_client",
+            *(f"console.{act}_client" for act in recorded),
+        ]
+
+
 def test_a_rotated_secret_leaves_the_old_one_for_a_day_or_ends_it_at_once(line: CommandLine) -> None:
     added = line.json(*ADD, "--grant", "agent", "--scope", "all")
     rotated = line.json("client", "rotate-secret", added["clientId"])

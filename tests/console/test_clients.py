@@ -228,6 +228,9 @@ async def test_every_change_is_recorded_under_the_staff_id(world: World, admin: 
     await admin.post(f"{path}/rotate", data={"overlap": "1", "once": "k"})
     await admin.post(f"{path}/disable")
     await admin.post(f"{path}/enable")
+    for action, shown in (("trust", "Trusted to ask people"), ("distrust", "Not trusted to ask people")):
+        assert (await admin.post(f"{path}/{action}")).status_code == 303
+        assert shown in text_of(await admin.get(path))
     await add(admin, name="")
     records = [record for record in await audited(world) if "client" in record[0]]
     assert [(operation, outcome) for operation, outcome, _ in records] == [
@@ -236,6 +239,8 @@ async def test_every_change_is_recorded_under_the_staff_id(world: World, admin: 
         ("console.rotate_client_secret", "executed"),
         ("console.disable_client", "executed"),
         ("console.enable_client", "executed"),
+        ("console.trust_client", "executed"),
+        ("console.distrust_client", "executed"),
     ]
     assert {actor for _, _, actor in records} == {admin.headers[TEST_STAFF]}
     async with world.database.transaction(await practice_id(world)) as connection:
@@ -256,6 +261,7 @@ async def test_another_practices_clients_do_not_exist(world: World, admin: httpx
         ("POST", "/revoke-tokens", {}),
         ("POST", "/disable", {}),
         ("POST", "/enable", {}),
+        ("POST", "/trust", {}),
     ):
         theirs = await admin.request(method, f"/console/clients/{client_id}{path}", data=fields)
         nobodys = await admin.request(method, f"/console/clients/fd_{'x' * 20}{path}", data=fields)

@@ -20,7 +20,7 @@ CONFIRM, SLOTS = "ui://frontdesk/confirm.html", "ui://frontdesk/slots.html"
 @pytest.fixture
 async def agent(world: World) -> httpx.AsyncClient:
     await demand(world, bookAppointment="card", createPatient="elicitation")
-    return await world.client()
+    return await world.client(trusted_to_ask=True)
 
 
 async def test_only_the_card_gets_the_token_and_only_its_button_books(world: World, agent: httpx.AsyncClient) -> None:

@@ -35,7 +35,7 @@ TOOL = "book_appointment"
 @pytest.fixture
 async def agent(world: World) -> httpx.AsyncClient:
     await demand(world, bookAppointment="elicitation", cancelAppointment="elicitation")
-    return await world.client()
+    return await world.client(trusted_to_ask=True)
 
 
 async def booking(agent: httpx.AsyncClient, at: int = 0) -> dict[str, str]:
@@ -104,7 +104,7 @@ async def test_a_state_is_good_for_its_client_its_write_and_its_time_only(
     for forged in (state + "A", state[:-2], "", "x", 7, state.swapcase(), (await modern(agent, TOOL, wanted, {}))):
         message = modern_call(TOOL, wanted, inputResponses={"confirm": YES}, requestState=forged)
         assert error(await posted(agent, message), 400)["code"] == -32602
-    stranger = await world.client()
+    stranger = await world.client(trusted_to_ask=True)
     stolen = modern_call(TOOL, wanted, inputResponses={"confirm": YES}, requestState=state)
     assert error(await posted(stranger, stolen), 400)["code"] == -32602
     other = await answered(agent, TOOL, other_wanted, asked, YES)
@@ -152,7 +152,7 @@ async def test_an_earlier_host_is_asked_on_the_stream_and_answers_at_another_nod
         question = call.messages[0]
         assert question["method"] == "elicitation/create"
         assert question["params"]["message"].startswith("Book an appointment?")
-        stranger = await world.client()
+        stranger = await world.client(trusted_to_ask=True)
         assert await reply(stranger, question, YES) == 400, "another client's answer"
         assert await reply(agent, {"id": question["id"][:-1]}, YES) == 400
         assert await reply(elsewhere, question, YES) == 202
@@ -196,9 +196,9 @@ async def test_without_an_answer_nothing_is_changed(
     assert await booked(world) == 0
 
 
-async def test_an_assistants_user_is_asked_without_any_demand(world: World) -> None:
+async def test_the_user_of_a_trusted_assistant_is_asked_without_any_demand(world: World) -> None:
     browser = await signed_in(world, "admin")
-    assistant = await connected(world, browser)
+    assistant = await connected(world, browser, trusted_to_ask=True)
     agent = await world.client()
     appointment = await book(agent)
     person = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}

@@ -106,7 +106,7 @@ async def test_a_client_whose_status_has_only_been_read_again_goes_on(served: Wo
 
 async def test_the_user_of_a_host_is_still_asked(world: World) -> None:
     await demand(world, bookAppointment="elicitation")
-    agent = await world.client()
+    agent = await world.client(trusted_to_ask=True)
     wanted = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
     call = modern_call("book_appointment", wanted)
     held = await held_post(agent, "/mcp", orjson.dumps(call), JSON | headers(call, MODERN))

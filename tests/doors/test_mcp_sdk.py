@@ -147,7 +147,7 @@ async def test_the_sdk_client_asks_its_user_where_the_practice_demands_it(served
         "timeZone", "consent: {createPatient: elicitation}, timeZone", 1
     )
     await import_practice(served.service.database, parse(text), datetime.now(UTC))
-    headers = {"Authorization": f"Bearer {await served.token(practice=f'asks-{mode}')}"}
+    headers = {"Authorization": f"Bearer {await served.token(practice=f'asks-{mode}', trusted_to_ask=True)}"}
     answers, asked = [ElicitResult(action="decline"), ElicitResult(action="accept", content={"confirm": True})], []
 
     async def ask(context: Any, params: ElicitRequestParams) -> ElicitResult:

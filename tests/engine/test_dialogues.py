@@ -104,7 +104,7 @@ async def _executed(world: World) -> int:
 
 
 async def _dialogues(world: World, count: int, seed: int) -> Counter[str]:
-    agent = await world.client(access_limits=UNLIMITED)
+    agent = await world.client(access_limits=UNLIMITED, trusted_to_ask=True)
     appointment = await book(agent)
     before = await _executed(world)
     ada, free = await patient_id(agent), await slots(agent)

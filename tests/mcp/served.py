@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.records import add_client, trust_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.practice_file import parse
@@ -50,15 +50,29 @@ class Served:
         return f"{self.url}/mcp"
 
     async def client(
-        self, grant: str = "agent", scopes: Sequence[str] = SCOPES, practice: str = "harbor"
+        self,
+        grant: str = "agent",
+        scopes: Sequence[str] = SCOPES,
+        practice: str = "harbor",
+        *,
+        trusted_to_ask: bool = False,
     ) -> Credentials:
         record, secret = await add_client(
             self.service.database, self.service.ring, practice=practice, name=grant, grant=grant, scopes=list(scopes)
         )
+        if trusted_to_ask:
+            await trust_client(self.service.database, record.client_id)
         return Credentials(record.client_id, secret)
 
-    async def token(self, grant: str = "agent", scopes: Sequence[str] = SCOPES, practice: str = "harbor") -> str:
-        credentials = await self.client(grant, scopes, practice)
+    async def token(
+        self,
+        grant: str = "agent",
+        scopes: Sequence[str] = SCOPES,
+        practice: str = "harbor",
+        *,
+        trusted_to_ask: bool = False,
+    ) -> str:
+        credentials = await self.client(grant, scopes, practice, trusted_to_ask=trusted_to_ask)
         form = {"client_id": credentials.client_id, "client_secret": credentials.secret}
         async with httpx.AsyncClient(timeout=30) as http:
             answer = await http.post(f"{self.url}/oauth/token", data={"grant_type": "client_credentials", **form})

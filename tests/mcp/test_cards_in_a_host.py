@@ -35,7 +35,7 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture
 async def agent(world: World) -> httpx.AsyncClient:
     await demand(world, bookAppointment="card")
-    return await world.client()
+    return await world.client(trusted_to_ask=True)
 
 
 class Host:

@@ -100,7 +100,8 @@ async def test_the_conformance_suite_finds_nothing_new(
 ) -> None:
     program, *options = RELEASES[release]
     folder = tmp_path / "results"
-    token = await served.token(practice=await served.practice_that_demands(updatePatient="elicitation"))
+    practice = await served.practice_that_demands(updatePatient="elicitation")
+    token = await served.token(practice=practice, trusted_to_ask=True)
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=30) as http:
         change = {"patientId": await patient_id(http), "email": "ada@example.com"}

@@ -66,7 +66,8 @@ async def test_the_older_typescript_client_sees_errors_as_they_are(
 
 async def test_the_users_of_typescript_clients_are_asked(served: Served, node: NodeClients, tmp_path: Path) -> None:
     script = Path(__file__).parent / "typescript_elicitation.mjs"
-    token = await served.token(practice=await served.practice_that_demands(createPatient="elicitation"))
+    practice = await served.practice_that_demands(createPatient="elicitation")
+    token = await served.token(practice=practice, trusted_to_ask=True)
     for line, name in (("1", "Anna"), ("2", "Berta"), ("2 modern", "Clara")):
         done = await node.run(script, str(node.modules), line, served.mcp_url, token, name, home=tmp_path)
         assert done.status == 0, done.errors

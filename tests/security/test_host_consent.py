@@ -1,17 +1,22 @@
-"""A program that passes itself off as an MCP host: it declares what hosts can do and answers for people who do not exist."""
+"""A program that passes itself off as an MCP host: it declares what hosts can do, and answers for people."""
 
 from dataclasses import replace
 
 import httpx
 
+from frontdesk.access.clients.records import distrust_client, show_client, trust_client
 from frontdesk.app import build_app
 from frontdesk.doors.fhir.addresses import fhir_id
-from tests.doors.elicitation_hosts import CARDS, modern
+from tests.assistants.connecting import REDIRECT, agreed, client_of, connected, registered
+from tests.console.desk import records
+from tests.console.signing_in import TEST_STAFF, signed_in
+from tests.doors.elicitation_hosts import CARDS, FORMS, YES, answered, modern, open_call, reply, session_of
 from tests.doors.test_elicitation import booked, booking
 from tests.engine.test_consent import demand, recorded
 from tests.fhir_server.fhir_calls import BASE
 from tests.support.world import World, book
 
+ADA = {"firstName": "Ada", "lastName": "Lovelace", "dob": "1985-12-10", "phone": "555 010 0199"}
 TOOL = "book_appointment"
 
 
@@ -24,7 +29,7 @@ async def token_of_card(agent: httpx.AsyncClient, tool: str, wanted: dict[str, s
 async def test_a_cards_token_is_good_at_the_mcp_address_and_for_its_client_only(world: World) -> None:
     """Also while the practice no longer demands a card, and after the token was used."""
     await demand(world, bookAppointment="card", cancelAppointment="card")
-    agent, other = await world.client(), await world.client()
+    agent, other = await world.client(trusted_to_ask=True), await world.client(trusted_to_ask=True)
     wanted = await booking(agent)
     token = await token_of_card(agent, TOOL, wanted)
     confirmed = {**wanted, "confirmationToken": token}
@@ -53,7 +58,7 @@ async def test_a_cards_token_is_good_at_the_mcp_address_and_for_its_client_only(
 async def test_a_cards_token_confirms_nothing_over_fhir(world: World) -> None:
     service = replace(world.service, settings=world.service.settings.model_copy(update={"fhir_server": True}))
     served = World(service, world.clock, httpx.ASGITransport(app=build_app(service)))
-    agent = await served.client()
+    agent = await served.client(trusted_to_ask=True)
     appointment = await book(agent)
     await demand(served, cancelAppointment="card")
     served.clock.advance(seconds=6)
@@ -69,3 +74,99 @@ async def test_a_cards_token_confirms_nothing_over_fhir(world: World) -> None:
         assert (cancel.status_code, change.status_code) == (status, status), (cancel.text, change.text)
     assert (await agent.get(f"/api/appointments/{appointment}")).json()["status"] == "booked"
     await served.close()
+
+
+async def test_nobody_counts_what_an_untrusted_program_says_of_people(world: World) -> None:
+    """It declares everything that hosts can do, in both generations of the protocol."""
+    agent = await world.client()
+    assistant = await connected(world, await signed_in(world, "admin"))
+    await modern(assistant.http, "match_patient", ADA)
+    for number, caller in enumerate((agent, assistant.http)):
+        wanted = await booking(agent, at=number)
+        for demanded in ("elicitation", "card"):
+            await demand(world, bookAppointment=demanded)
+            world.clock.advance(seconds=6)
+            for capabilities in (FORMS, CARDS, {**FORMS, **CARDS}):
+                refused = await modern(caller, TOOL, wanted, capabilities)
+                assert refused["structuredContent"]["code"] == "consent_required"
+                assert "trusts to ask people" in refused["structuredContent"]["detail"]
+                session = await session_of(caller, capabilities)
+                async with open_call(world.transport.app, caller, session, TOOL, wanted) as call:
+                    result = call.messages[0]["result"]
+                assert result["structuredContent"]["code"] == "consent_required"
+        await demand(world, bookAppointment="token")
+        world.clock.advance(seconds=6)
+        proposed = await modern(caller, TOOL, wanted, {**FORMS, **CARDS})
+        token = proposed["structuredContent"]["confirmationToken"]
+        done = await modern(caller, TOOL, {**wanted, "confirmationToken": token}, {**FORMS, **CARDS})
+        assert (await recorded(world, done["structuredContent"]["appointmentId"]))[-1][2] == "token"
+    refused = await agent.post("/api/appointments", json=await booking(agent, at=5))
+    assert refused.status_code == 428
+    assert await booked(world) == 2
+
+
+async def test_an_answer_that_comes_after_the_trust_has_ended_does_not_count(world: World) -> None:
+    await demand(world, bookAppointment="elicitation")
+    agent = await world.client(trusted_to_ask=True)
+    client_id, wanted = agent.headers["X-Test-Client"], await booking(agent)
+    asked, session = await modern(agent, TOOL, wanted), await session_of(agent)
+    async with open_call(world.transport.app, agent, session, TOOL, wanted) as call:
+        await distrust_client(world.database, client_id)
+        world.service.on_change("client", client_id)
+        await reply(agent, call.messages[0], YES)
+        await call.until_ended()
+    assert call.messages[-1]["result"]["structuredContent"]["code"] == "consent_required"
+    again = await answered(agent, TOOL, wanted, asked, YES)
+    assert again["structuredContent"]["code"] == "consent_required"
+    assert await booked(world) == 0
+
+
+async def test_an_admin_trusts_the_assistants_of_a_host(world: World) -> None:
+    admin, staff = await signed_in(world, "admin"), await signed_in(world)
+    agent, assistant = await world.client(), await connected(world, staff)
+    await modern(assistant.http, "match_patient", ADA)
+    wanted = await booking(agent)
+
+    async def is_asked(http: httpx.AsyncClient) -> bool:
+        await modern(http, "match_patient", ADA)
+        return (await modern(http, TOOL, wanted))["resultType"] == "input_required"
+
+    assert not await is_asked(assistant.http)
+    host = {"host": "assistant.example"}
+    assert (await staff.post("/console/assistants/trust", data=host)).status_code == 403
+    for other in ("localhost", "127.0.0.1", "anysphere.cursor-mcp", "nobody.example", ""):
+        assert (await admin.post("/console/assistants/trust", data={"host": other})).status_code == 404
+    assert (await admin.post("/console/assistants/trust", data=host)).status_code == 303
+    world.service.on_change("practice", "harbor")
+    assert await is_asked(assistant.http)
+    assert await is_asked((await connected(world, admin, name="Later")).http), "also those that are connected later"
+    page = await admin.get("/console/assistants")
+    assert "Trusted to ask people" in page.text
+    client_id = await client_of(world, assistant)
+    assert "Every assistant of assistant.example is trusted" in (await admin.get(f"/console/clients/{client_id}")).text
+
+    assert (await admin.post("/console/assistants/distrust", data=host)).status_code == 303
+    world.service.on_change("practice", "harbor")
+    assert not await is_asked(assistant.http)
+    acts = [*await records(world, operation="console.trust_assistants"),
+            *await records(world, operation="console.distrust_assistants")]  # fmt: skip
+    assert [(each["actor"], each["subject_ids"]) for each in acts] == [
+        (admin.headers[TEST_STAFF], ["assistant.example"])
+    ] * 2
+
+
+async def test_a_program_does_not_get_the_trust_in_a_host_by_sending_a_later_code_there(world: World) -> None:
+    """It registers the address of the host beside its own, and asks twice: the first answer goes to itself."""
+    admin = await signed_in(world, "admin")
+    await connected(world, admin)  # the host that the practice trusts
+    await admin.post("/console/assistants/trust", data={"host": "assistant.example"})
+    program = await registered(world, "http://127.0.0.1:7000/callback", REDIRECT)
+    program.use((await program.redeem(await agreed(admin, program))).json())
+    await trust_client(world.database, await client_of(world, program))
+    before = dict(program.tokens)
+    program.redirect_uri = REDIRECT
+    await agreed(admin, program)
+    world.service.on_change("client", await client_of(world, program))
+    assert (await program.http.post("/mcp", json={})).status_code == 401, "tokens of the first answer have ended"
+    assert (await program.refresh(before["refresh_token"])).status_code == 400
+    assert not (await show_client(world.database, await client_of(world, program))).trusted_to_ask

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from frontdesk.access.clients.records import AS_THE_PRACTICE, AccessLimits, add_client
+from frontdesk.access.clients.records import AS_THE_PRACTICE, AccessLimits, add_client, trust_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_app, build_service
 from frontdesk.domain.directory import Directory
@@ -108,6 +108,7 @@ class World:
         per_minute: int = 1_000_000,
         quota: int = 1_000_000,
         access_limits: AccessLimits = AS_THE_PRACTICE,
+        trusted_to_ask: bool = False,
     ) -> httpx.AsyncClient:
         """An HTTP client that carries a fresh token of a new client."""
         record, secret = await add_client(
@@ -121,6 +122,8 @@ class World:
             quota=quota,
             access_limits=access_limits,
         )
+        if trusted_to_ask:
+            await trust_client(self.database, record.client_id)
         opened = self.anonymous()
         opened.headers["X-Test-Client"] = record.client_id
         self.secrets[record.client_id] = secret

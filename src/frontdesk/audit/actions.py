@@ -123,6 +123,18 @@ _CORE = (
     _action("console.change_client", "Change a client", "changed a client", "changed the client %(names)s"),
     _action("console.enable_client", "Enable a client", "enabled a client", "enabled the client %(names)s"),
     _action("console.disable_client", "Disable a client", "disabled a client", "disabled the client %(names)s"),
+    _action(
+        "console.trust_client",
+        "Trust a client to ask people",
+        "trusted a client to ask people",
+        "trusted the client %(names)s to ask people",
+    ),
+    _action(
+        "console.distrust_client",
+        "End the trust in a client",
+        "ended the trust in a client to ask people",
+        "ended the trust in the client %(names)s to ask people",
+    ),
     _action("command.remove_client", "Remove a client", "removed a client", "removed the client %(names)s"),
     _action(
         "console.rotate_client_secret",
@@ -153,6 +165,16 @@ _CORE = (
         "Disconnect an assistant",
         "disconnected an assistant",
         "disconnected the assistant %(names)s",
+    ),
+    _action(
+        "console.trust_assistants",
+        "Trust assistants of a host to ask people",
+        "trusted the assistants of a host to ask people",
+    ),
+    _action(
+        "console.distrust_assistants",
+        "End the trust in assistants of a host",
+        "ended the trust in the assistants of a host to ask people",
     ),
     _action("command.read_events", "Read events", "read events", "read events about %(names)s"),
     # Of webhooks.

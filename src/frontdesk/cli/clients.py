@@ -24,6 +24,7 @@ _SCOPE_HELP = "all: every scope except those of extensions"
 _ENDED = "Ends access tokens issued before; refresh tokens of assistants stay, and give only what the client holds."
 _AS_PRACTICE = f"{_PRACTICE}: use the practice's setting"
 _JWKS_HELP = "JSON Web Key Set with the public keys of a client that signs its token requests (private_key_jwt)"
+_TRUSTED_HELP = "what its host reports of people (elicitation, card) counts as their consent"
 _ACCESS_LIMITS = {  # but for known patients: what they are called, and what they mean
     "patients_per_hour": ("Patients an hour", "distinct patients that it may read in an hour"),
     "patients_per_day": ("Patients a day", "distinct patients that it may read in a day"),
@@ -50,6 +51,7 @@ def add_commands(commands: Commands) -> None:
     )
     command.add_argument("--scope", metavar="SCOPE", action="append", help=f"repeatable; {_SCOPE_HELP}")
     command.add_argument("--jwks", metavar="FILE|URL", help=_JWKS_HELP)
+    command.add_argument("--trusted-to-ask", action="store_true", help=_TRUSTED_HELP)
     _add_limits(command)
 
     command = add_command(group, "list", _list, "Show every client.")
@@ -58,6 +60,9 @@ def add_commands(commands: Commands) -> None:
     add_command(group, "show", _show, "Show one client.", "id")
     add_command(group, "disable", _disable, "Disable a client.", "id")
     add_command(group, "enable", _enable, "Enable a client.", "id")
+
+    add_command(group, "trust", _trust, f"Trust a client to ask people: {_TRUSTED_HELP}.", "id")
+    add_command(group, "distrust", _distrust, "No longer trust a client to ask people.", "id")
 
     command = add_command(group, "remove", _remove, "Delete a client; audit records keep its id.", "id")
     add_yes(command)
@@ -122,9 +127,15 @@ def _add(args: argparse.Namespace) -> None:
     scopes = _scopes(args.scope or ())
 
     async def work(context: CommandContext) -> "tuple[ClientRecord, str]":
-        from frontdesk.access.clients.records import AS_THE_PRACTICE, DEFAULT_PER_MINUTE, DEFAULT_QUOTA, add_client
+        from frontdesk.access.clients.records import (
+            AS_THE_PRACTICE,
+            DEFAULT_PER_MINUTE,
+            DEFAULT_QUOTA,
+            add_client,
+            trust_client,
+        )
 
-        return await add_client(
+        client, secret = await add_client(
             context.database,
             await context.ring(),
             practice=args.practice,
@@ -137,6 +148,10 @@ def _add(args: argparse.Namespace) -> None:
             keys=await _keys(context, args.jwks),
             recorder=context.audit.recorder("console.add_client"),
         )
+        if args.trusted_to_ask:
+            recorder = context.audit.recorder("console.trust_client")
+            client = await trust_client(context.database, client.client_id, recorder=recorder)
+        return client, secret
 
     _answer_secret(args, *with_database(work))
 
@@ -184,6 +199,18 @@ def _enable(args: argparse.Namespace) -> None:
     from frontdesk.access.clients.records import enable_client
 
     _change(args, "console.enable_client", enable_client)
+
+
+def _trust(args: argparse.Namespace) -> None:
+    from frontdesk.access.clients.records import trust_client
+
+    _change(args, "console.trust_client", trust_client)
+
+
+def _distrust(args: argparse.Namespace) -> None:
+    from frontdesk.access.clients.records import distrust_client
+
+    _change(args, "console.distrust_client", distrust_client)
 
 
 def _rotate_secret(args: argparse.Namespace) -> None:
@@ -341,6 +368,7 @@ def _answer_one(args: argparse.Namespace, client: "ClientRecord") -> None:
             "Known patients only",
             "as the practice" if access.known_patients_only is None else access.known_patients_only,
         ),
+        ("Trusted to ask people", "yes" if client.trusted_to_ask else "no"),
         ("State", _state(client)),
         ("Created", instant(client.created_at)),
         ("Tokens not before", instant(client.tokens_not_before)),

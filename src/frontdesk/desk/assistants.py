@@ -14,6 +14,7 @@ from frontdesk.access.assistants.connections import (
     list_connections,
 )
 from frontdesk.access.assistants.requests import AuthorizationRequest
+from frontdesk.access.assistants.trust import change_trust, trusted_hosts
 from frontdesk.desk.context import ActionContext
 from frontdesk.domain.errors import Problem
 from frontdesk.store.database import Database
@@ -61,6 +62,16 @@ class Assistants:
         only_of = self._only_of(context)
         if not await disconnect(self.database, context.practice_id, client_id, context.audit, only_of):
             raise Problem("not_found", "There is no such assistant.")
+        context.seal_soon()
+
+    async def trusted_hosts(self, context: ActionContext) -> list[str]:
+        context.require("admin")
+        return await trusted_hosts(self.database, context.practice_id)
+
+    async def change_trust(self, context: ActionContext, host: str, *, trusted: bool) -> None:
+        """Trusts a host's assistants to ask people, or ends it."""
+        context.require("admin")
+        await change_trust(self.database, context.practice_id, host, context.audit, trusted=trusted)
         context.seal_soon()
 
     def _only_of(self, context: ActionContext) -> str | None:

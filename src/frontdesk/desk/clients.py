@@ -14,11 +14,13 @@ from frontdesk.access.clients.records import (
     add_client,
     change_client,
     disable_client,
+    distrust_client,
     enable_client,
     list_clients,
     revoke_tokens,
     rotate_secret,
     show_client,
+    trust_client,
 )
 from frontdesk.access.clients.validation import (
     ClientError,
@@ -130,6 +132,15 @@ class Clients:
         await self.one(context, client_id)
         change = disable_client if disabled else enable_client
         recorder = context.audit.recorder("console.disable_client" if disabled else "console.enable_client")
+        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
+        context.seal_soon()
+        return changed
+
+    async def set_trusted(self, context: ActionContext, client_id: str, *, trusted: bool) -> ClientRecord:
+        """Whether the client is trusted to ask people."""
+        await self.one(context, client_id)
+        change = trust_client if trusted else distrust_client
+        recorder = context.audit.recorder("console.trust_client" if trusted else "console.distrust_client")
         changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
         context.seal_soon()
         return changed

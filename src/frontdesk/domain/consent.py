@@ -11,10 +11,11 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 Demand = Literal["token", "elicitation", "card", "staff"]  # no link: it confirms and cancels, and nothing else
 Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did
 
+_TRUSTED = "and that the practice trusts to ask people"
 _ACCEPTED: Mapping[Consent, str] = {
     "token": "a caller that confirms its writes with a confirmationToken",
-    "elicitation": "an MCP host that asks its user (elicitation) or shows app cards",
-    "card": "an MCP host that shows app cards, where a person presses the button",
+    "elicitation": f"an MCP host that asks its user (elicitation) or shows app cards, {_TRUSTED}",
+    "card": f"an MCP host that shows app cards, where a person presses the button, {_TRUSTED}",
     "link": "the patient, by their own link, which the practice sends to them",
     "staff": "a staff member in the console",
 }

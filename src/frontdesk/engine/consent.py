@@ -52,6 +52,8 @@ def consent_of(token: str) -> Consent:
 
 
 def is_recognized(token: str, host: Collection[Consent] = ()) -> bool:
-    """Whether a token among the arguments can confirm a call whose host asks in these ways: the token of a card comes from
-    a host that shows cards, that of an elicitation never among the arguments."""
+    """Whether a token among the arguments can confirm a call whose host asks in these ways.
+
+    The token of a card comes from a host that shows cards, that of an elicitation never among the arguments.
+    """
     return not token.startswith(_PREFIXES["elicitation"]) and (consent_of(token) == "token" or "card" in host)

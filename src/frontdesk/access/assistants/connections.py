@@ -28,7 +28,7 @@ SELECT s.role, s.disabled, p.assistants FROM staff s JOIN practice p USING (prac
 WHERE s.staff_id = $1 AND s.practice_id = $2 FOR UPDATE OF s
 """
 _CLIENT = """
-SELECT client_id, scopes, tokens_not_before, disabled, revoked_at FROM client
+SELECT client_id, scopes, tokens_not_before, disabled, revoked_at, callback_host FROM client
 WHERE staff_id = $1 AND application_id = $2 FOR UPDATE
 """
 _ADD = """
@@ -37,7 +37,8 @@ INSERT INTO client (client_id, practice_id, name, grant_kind, scopes, per_minute
 VALUES ($1, $2, $3, 'agent', $4, $5, $6, $7, true, $8, $9, $10, $7)
 """
 _RECONNECT = """
-UPDATE client SET name = $2, scopes = $3, callback_host = $4, connected_at = $5, disabled = false, revoked_at = NULL
+UPDATE client SET name = $2, scopes = $3, trusted_to_ask = trusted_to_ask AND callback_host = $4, callback_host = $4,
+    connected_at = $5, disabled = false, revoked_at = NULL
 WHERE client_id = $1
 """
 _ADD_CODE = """
@@ -47,13 +48,14 @@ VALUES ($1, $2, $3, $4, $5, $6)
 _LIST = """
 SELECT c.client_id, c.name, coalesce(s.name, 'a removed staff member') AS staff_name, c.callback_host, c.scopes, s.role,
        c.disabled, c.connected_at, c.revoked_at,
+       c.trusted_to_ask OR c.callback_host = ANY (p.trusted_hosts) AS trusted_to_ask,
        EXISTS (SELECT FROM refresh_token r
                WHERE r.client_id = c.client_id AND r.rotated_at IS NULL AND r.expires_at > $2)
            OR EXISTS (SELECT FROM authorization_code a
                       WHERE a.client_id = c.client_id AND a.used_at IS NULL AND a.expires_at > $2) AS can_continue,
        (SELECT max(r.began_at) FROM request_count r
         WHERE r.practice_id = c.practice_id AND r.minutes = 60 AND r.client_id = c.client_id) AS used_at
-FROM client c LEFT JOIN staff s ON s.staff_id = c.staff_id
+FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.practice_id = $1 AND c.staff_id IS NOT NULL
   AND ($3::text IS NULL OR c.staff_id = $3) AND ($4::text IS NULL OR c.client_id = $4)
 ORDER BY c.revoked_at NULLS FIRST, c.connected_at DESC, c.client_id
@@ -93,6 +95,7 @@ class AssistantConnection:
     revoked_at: datetime | None
     can_continue: bool  # else it must be connected again: no code or refresh token is left
     used_at: datetime | None  # the hour of the last call
+    trusted_to_ask: bool  # itself, or its host
 
 
 async def are_allowed(database: Database, practice_id: int) -> bool:
@@ -129,7 +132,8 @@ async def connect(
             if held["disabled"] and held["revoked_at"] is None:
                 raise Problem("forbidden_scope", "An admin of your practice has disabled this assistant.")
             await connection.execute(_RECONNECT, client_id, application.name, list(scopes), host, now)
-            if set(held["scopes"]) != set(scopes):  # else tokens of the earlier consent would get the new scopes
+            # Else tokens of the earlier consent would get the new scopes, or the trust in the new host.
+            if set(held["scopes"]) != set(scopes) or held["callback_host"] != host:
                 await end_tokens(connection, client_id, held, now)
         code = new_token()
         await connection.execute(

@@ -30,6 +30,11 @@ def is_local(uri: str) -> bool:
     return urlsplit(uri).scheme != "https"
 
 
+def names_operator(host: str) -> bool:
+    """Whether the host of an answer says who gets it: not on the machine of the browser, where any program could."""
+    return host not in LOOPBACK and host not in {host_of(each) for each in _NATIVE}
+
+
 def host_of(uri: str) -> str:
     return urlsplit(uri).hostname or ""
 

@@ -41,7 +41,8 @@ EFFECTIVE_LIMITS = f"""
 _STATUS = f"""
 SELECT p.practice_id, p.slug AS practice_slug, p.version AS directory_version, c.disabled, p.suspended,
        c.grant_kind, c.scopes, c.tokens_not_before, p.consent AS demands, p.features, p.assistants,
-       c.staff_id, s.role, s.disabled AS staff_disabled,{EFFECTIVE_LIMITS}
+       c.staff_id, s.role, s.disabled AS staff_disabled,
+       c.trusted_to_ask OR coalesce(c.callback_host = ANY (p.trusted_hosts), false) AS trusted_to_ask,{EFFECTIVE_LIMITS}
 FROM client c JOIN practice p USING (practice_id) LEFT JOIN staff s ON s.staff_id = c.staff_id
 WHERE c.client_id = $1
 """  # noqa: S608 - columns of ours
@@ -77,6 +78,7 @@ class _Status:
     staff_id: str | None  # who connected it, if it is an assistant
     reachable: frozenset[str]
     demands: Demands
+    trusted_to_ask: bool
 
 
 class Authenticator:
@@ -142,6 +144,7 @@ class Authenticator:
             status.staff_id,
             status.reachable,
             demands=status.demands,
+            trusted_to_ask=status.trusted_to_ask,
         )
         if status.suspended or status.practice_slug != claims.practice_slug:
             raise _ForbiddenTenant(caller)
@@ -230,6 +233,7 @@ class Authenticator:
             staff_id=row["staff_id"],
             reachable=reachable,
             demands=orjson.loads(row["demands"]),
+            trusted_to_ask=row["trusted_to_ask"],
         )
         if current:
             self._statuses.put(client_id, status)

@@ -36,7 +36,7 @@ DEFAULT_RETIREMENT = timedelta(hours=24)
 _SELECT = """
 SELECT c.client_id, p.slug AS practice_slug, c.name, c.grant_kind AS "grant", c.scopes, c.per_minute, c.quota,
        c.patients_per_hour, c.patients_per_day, c.match_misses, c.known_patients_only, c.writes_per_hour,
-       c.upcoming_per_patient, c.disabled, c.created_at,
+       c.upcoming_per_patient, c.trusted_to_ask, c.disabled, c.created_at,
        c.tokens_not_before, c.staff_id, c.revoked_at, c.jwks_url,
        ARRAY(SELECT k ->> 'kid' FROM jsonb_array_elements(c.jwks -> 'keys') k) AS key_ids,
        ARRAY(SELECT s.created_at FROM client_secret s WHERE s.client_id = c.client_id ORDER BY s.retires_at NULLS FIRST)
@@ -112,6 +112,7 @@ class ClientRecord:
     jwks_url: str | None = None
     staff_id: str | None = None  # the staff member who connected it, if it is an assistant
     revoked_at: datetime | None = None  # when it was disconnected
+    trusted_to_ask: bool = False  # what its host reports of people counts as their consent
 
 
 def _utc_now() -> datetime:
@@ -178,6 +179,19 @@ async def enable_client(
     database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
 ) -> ClientRecord:
     return await _change(database, client_id, recorder, clock, "disabled = revoked_at IS NOT NULL")
+
+
+async def trust_client(
+    database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    """Lets what the client's host reports of people, as the press on a card, count as their consent."""
+    return await _change(database, client_id, recorder, clock, "trusted_to_ask = true")
+
+
+async def distrust_client(
+    database: Database, client_id: str, *, recorder: AuditRecorder | None = None, clock: Clock = _utc_now
+) -> ClientRecord:
+    return await _change(database, client_id, recorder, clock, "trusted_to_ask = false")
 
 
 async def revoke_tokens(

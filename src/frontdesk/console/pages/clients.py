@@ -220,6 +220,12 @@ async def _disable_or_enable(request: ConsoleRequest) -> Response:
     return request.redirect(f"/clients/{client_id}", notice="client_disabled" if disabled else "client_enabled")
 
 
+async def _trust_or_distrust(request: ConsoleRequest) -> Response:
+    client_id, trusted = request.param("client_id"), request.page.path.endswith("/trust")
+    await request.desk.clients.set_trusted(request.context, client_id, trusted=trusted)
+    return request.redirect(f"/clients/{client_id}", notice="client_trusted" if trusted else "client_distrusted")
+
+
 async def _revoke_tokens(request: ConsoleRequest) -> Response:
     client_id = request.param("client_id")
     await request.desk.clients.revoke_tokens(request.context, client_id)
@@ -254,6 +260,8 @@ PAGES = (
     Page("POST", "/clients/{client_id}/rotate", _rotate, role="admin"),
     Page("POST", "/clients/{client_id}/revoke-tokens", _revoke_tokens, role="admin"),
     Page("POST", "/clients/{client_id}/forget-misses", _forget_misses, role="admin"),
+    Page("POST", "/clients/{client_id}/trust", _trust_or_distrust, role="admin"),
+    Page("POST", "/clients/{client_id}/distrust", _trust_or_distrust, role="admin"),
     Page("POST", "/clients/{client_id}/disable", _disable_or_enable, role="admin"),
     Page("POST", "/clients/{client_id}/enable", _disable_or_enable, role="admin"),
 )

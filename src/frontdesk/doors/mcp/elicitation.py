@@ -47,7 +47,8 @@ def consent_methods_of(capabilities: object) -> frozenset[Consent]:
 
 def needs_consent_methods(caller: Caller) -> bool:
     """Whether calls of this caller depend on what its host can do; others get the token of the contract."""
-    return caller.staff_id is not None or any(not meets("token", demand) for demand in caller.demands.values())
+    demands_more = any(not meets("token", demand) for demand in caller.demands.values())
+    return caller.staff_id is not None or (caller.trusted_to_ask and demands_more)
 
 
 def agreement(answer: object) -> bool | None:

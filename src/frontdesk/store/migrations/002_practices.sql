@@ -22,6 +22,7 @@ CREATE TABLE practice (
     upcoming_per_patient   integer NOT NULL DEFAULT 20 CHECK (upcoming_per_patient >= 0),
     phone_match            text NOT NULL DEFAULT 'anywhere',  -- where digits that clients give must stand in a patient's number
     assistants             boolean NOT NULL DEFAULT true,  -- staff may connect them, and those that are connected may call
+    trusted_hosts          text[] NOT NULL DEFAULT '{}',  -- assistants whose codes go there are trusted to ask people
     time_format            text NOT NULL DEFAULT '24h',  -- how the console writes times and dates
     date_format            text NOT NULL DEFAULT 'dayFirst',
     features               jsonb NOT NULL DEFAULT '{}',  -- what the practice has set of them, by name

@@ -14,6 +14,7 @@ CREATE TABLE client (
     known_patients_only boolean,
     writes_per_hour     integer CHECK (writes_per_hour >= 0),
     upcoming_per_patient integer CHECK (upcoming_per_patient >= 0),
+    trusted_to_ask      boolean NOT NULL DEFAULT false,  -- what its host reports of people counts as their consent
     jwks                jsonb,  -- public keys with which the client signs its requests for tokens (RFC 7523)
     jwks_url            text,
     -- Tokens of a client end for good when it is disabled, its tokens are revoked, its secrets are replaced at once, or its
