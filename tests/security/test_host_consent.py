@@ -8,7 +8,7 @@ from frontdesk.access.clients.records import distrust_client, show_client, trust
 from frontdesk.app import build_app
 from frontdesk.doors.fhir.addresses import fhir_id
 from tests.assistants.connecting import REDIRECT, agreed, client_of, connected, registered
-from tests.console.desk import records
+from tests.console.desk import records, words
 from tests.console.signing_in import TEST_STAFF, signed_in
 from tests.doors.elicitation_hosts import CARDS, FORMS, YES, answered, modern, open_call, reply, session_of
 from tests.doors.test_elicitation import booked, booking
@@ -170,3 +170,24 @@ async def test_a_program_does_not_get_the_trust_in_a_host_by_sending_a_later_cod
     assert (await program.http.post("/mcp", json={})).status_code == 401, "tokens of the first answer have ended"
     assert (await program.refresh(before["refresh_token"])).status_code == 400
     assert not (await show_client(world.database, await client_of(world, program))).trusted_to_ask
+
+
+async def test_what_a_host_reports_is_shown_as_its_report(world: World) -> None:
+    staff, agent = await signed_in(world, "admin"), await world.client(trusted_to_ask=True)
+    for number, (demanded, shown) in enumerate(
+        (
+            ("card", "agreed on a card, reported by the host"),
+            ("elicitation", "agreed when the assistant asked, reported by the host"),
+        )
+    ):
+        await demand(world, bookAppointment=demanded)
+        world.clock.advance(seconds=6)
+        wanted = await booking(agent, at=number * 2)
+        if demanded == "card":
+            confirmed = {**wanted, "confirmationToken": await token_of_card(agent, TOOL, wanted)}
+            done = await modern(agent, TOOL, confirmed, CARDS)
+        else:
+            done = await answered(agent, TOOL, wanted, await modern(agent, TOOL, wanted), YES)
+        appointment = done["structuredContent"]["appointmentId"]
+        assert shown in words((await staff.get(f"/console/appointments/{appointment}")).text)
+        assert f"consent: {shown}" in words((await staff.get(f"/console/audit?subject={appointment}")).text)

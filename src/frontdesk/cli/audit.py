@@ -11,6 +11,7 @@ from frontdesk.cli.commands import Commands, add_command, add_group, add_limit
 from frontdesk.cli.connection import CommandContext, with_database
 from frontdesk.cli.kept_heads import kept_heads
 from frontdesk.cli.output import FAILURE, NO_PRACTICE, answer, instant, table
+from frontdesk.domain.consent import REPORTED_BY_HOST
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -100,7 +101,7 @@ def _list(args: argparse.Namespace) -> None:
             r["outcome"],
             " ".join(map(str, r["subject_ids"])),  # tampering may leave NULL
             r["request_id"],
-            r["consent"] or "",
+            f"{r['consent']} (reported by the host)" if r["consent"] in REPORTED_BY_HOST else r["consent"] or "",
         )
         for slug, r in found
     ]

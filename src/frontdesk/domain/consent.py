@@ -7,6 +7,7 @@ from frontdesk.domain.errors import Problem
 
 # From the weakest proof to the strongest: a stronger one meets the demand for a weaker one.
 Consent = Literal["token", "elicitation", "card", "link", "staff"]
+REPORTED_BY_HOST: frozenset[Consent] = frozenset(("elicitation", "card"))  # nobody can check what the host says
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
 Demand = Literal["token", "elicitation", "card", "staff"]  # no link: it confirms and cancels, and nothing else
 Demands = Mapping[str, Consent]  # by operation; an operation that is not listed needs no more than it always did

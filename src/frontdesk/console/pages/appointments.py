@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from frontdesk.console.audit_sentences import operation_title
+from frontdesk.console.consent_texts import consent_texts
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
 from frontdesk.console.pages.chosen_time import NO_OVERRIDE, override_of
@@ -37,14 +38,6 @@ DONE: Mapping[str, tuple[str, str]] = {
 }
 
 
-AGREED = {
-    "token": N_("confirmed by the agent"),
-    "elicitation": N_("agreed when the assistant asked"),
-    "card": N_("agreed on a card"),
-    "link": N_("agreed by the patient's link"),
-}
-
-
 async def appointment_page(request: ConsoleRequest, refused: Problem | None = None, reason: str = "") -> Response:
     view = await request.desk.appointments.read(request.context, request.param("appointment_id"))
     about = About(view.appointment.patient_id, view, ZoneInfo(view.zone))
@@ -58,7 +51,7 @@ async def appointment_page(request: ConsoleRequest, refused: Problem | None = No
         reason=reason,
         record_text=record_text,
         panels=await panels_on(request, about),
-        agreed={proof: _(text) for proof, text in AGREED.items()},
+        agreed=consent_texts(),
     )
 
 

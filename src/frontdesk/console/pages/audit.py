@@ -7,6 +7,7 @@ from starlette.responses import Response, StreamingResponse
 
 from frontdesk.audit.reading import AuditFilter
 from frontdesk.console.audit_sentences import audit_sentence, operation_title, recorded, subject_name, subject_path
+from frontdesk.console.consent_texts import consent_texts
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
 from frontdesk.desk.audit import MAX_SHOWN_SUBJECTS, RecordPage
@@ -43,6 +44,7 @@ async def _audit(request: ConsoleRequest) -> Response:
         outcomes=_with_chosen([("", _("Any")), *((key, _(text)) for key, text in _OUTCOMES.items())], asked["outcome"]),
         patients=_with_chosen([("", _("Anybody")), *_by_name(page)], asked["patient"]),
         shown_subjects=MAX_SHOWN_SUBJECTS,
+        agreed=consent_texts(),
         further=None if page is None or page.before is None else with_query("/audit", {**kept, "before": page.before}),
         newest=with_query("/audit", kept) if place is not None else None,
         narrowed=bool(kept),

@@ -13,8 +13,8 @@ _NAMES = Field("aliases", N_("Other names"), "names", N_("Other names that calle
 _DEMANDS = (
     ("", N_("As the service requires")),
     ("token", N_("A confirmation by the agent")),
-    ("elicitation", N_("A question to the person")),
-    ("card", N_("A card that the person confirms")),
+    ("elicitation", N_("A question to the person, reported by the host")),
+    ("card", N_("A card that the person confirms, reported by the host")),
     ("staff", N_("A staff member")),
 )
 _DEMANDS_WITH_LINK = (*_DEMANDS[:-1], ("link", N_("The patient's own link")), _DEMANDS[-1])

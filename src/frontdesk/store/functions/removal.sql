@@ -39,7 +39,7 @@ BEGIN
     END LOOP;
     UPDATE practice p SET
         slug = v_slug || '~' || p_practice, phone = NULL, suspended = true, scheduling_system = '{"kind": "native"}',
-        consent = '{}', features = '{}', version = p.version + 1
+        consent = '{}', features = '{}', trusted_hosts = '{}', version = p.version + 1
     WHERE p.practice_id = p_practice RETURNING p.slug INTO v_slug;
     RETURN v_slug;
 END $$;
