@@ -74,6 +74,6 @@ async def test_a_removal_waits_for_a_move_in_flight(world: World, owner: asyncpg
     async with world.database.transaction(1) as client:
         await client.execute("SELECT FROM provider WHERE practice_id = 1 AND provider_id = 10 FOR NO KEY UPDATE")
         removing = await waiting(owner, operator.fetchval("SELECT remove_practice(1)"))
-        await client.execute("SELECT record_appointment_move(1, $1, $2)", appointment, world.clock.now)
+        await client.execute("SELECT record_appointment_move(1, $1, $2, NULL)", appointment, world.clock.now)
     assert await removing == "harbor~1"
     await operator.close()

@@ -69,7 +69,9 @@ async def test_a_move_that_commits_after_the_first_page_began_earlier(desk: Desk
     ada = await desk.person("Ada")
     a, b, c = [await desk.booked(ada, NINE + 60 * hour) for hour in range(3)]
     async with desk.world.database.transaction(desk.practice_id) as connection:
-        await connection.execute("SELECT record_appointment_move($1, $2, $3)", desk.practice_id, c, _moment(NINE + 120))
+        await connection.execute(
+            "SELECT record_appointment_move($1, $2, $3, NULL)", desk.practice_id, c, _moment(NINE + 120)
+        )
         await connection.execute(
             "UPDATE appointment SET starts_at = $3, ends_at = $4, busy_until = $4 "
             "WHERE practice_id = $1 AND appointment_id = $2",

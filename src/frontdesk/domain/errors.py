@@ -264,6 +264,7 @@ def unreadable() -> Problem:
 
 # Refusals of operations and of scheduling systems alike.
 PATIENT_OVERLAP = N_("The patient already has an appointment that overlaps this time.")
+APPOINTMENT_CHANGED = N_("Somebody else has changed the appointment since.")
 PATIENT_EXISTS = N_("A patient with this name, date of birth and phone number is already on file.")
 
 

@@ -17,7 +17,7 @@ from frontdesk.access.limits.write_limits import check_write_limit, write_limits
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
-from frontdesk.domain.errors import PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
+from frontdesk.domain.errors import APPOINTMENT_CHANGED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
 from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_recognized, new_token
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
@@ -39,6 +39,7 @@ _STALE_ATTEMPTS = 5
 _REASONS = {
     "patient_overlap": PATIENT_OVERLAP,
     "patient_exists": PATIENT_EXISTS,
+    "changed": APPOINTMENT_CHANGED,
 }
 
 
@@ -53,6 +54,7 @@ class Write:
     key: str | None
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token that the host's user has agreed to
+    unchanged_since: datetime | None = None  # when the appointment was last changed, as the caller saw it
 
     @property
     def fingerprint(self) -> bytes:
@@ -206,6 +208,7 @@ class Writes:
             consent=write.consent,
             traceparent=tracing.tracer.headers().get("traceparent"),
             limits=write_limits(caller.limits),
+            unchanged_since=write.unchanged_since,
         )
         try:
             outcome = await context.system.changes.perform(proposal.change, record)

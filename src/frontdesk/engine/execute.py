@@ -54,6 +54,7 @@ class Call:
     host: Collection[Consent] = ()  # ways, in addition to the token, in which the caller's host can ask a person
     agreed: str | None = None  # the token of the challenge that the host's user has agreed to
     resource: str = ""  # the path of the door, which tokens may be meant for
+    unchanged_since: datetime | None = None  # when its appointment was last changed, as the caller saw it
 
 
 class Systems(Protocol):
@@ -166,7 +167,14 @@ class Engine:
         given = _read(call, caller, today)
         if operation.kind == "write":
             assert isinstance(given, WriteInput)
-            write = Write(operation, context, given, call.request_id, call.idempotency_key)
+            write = Write(
+                operation,
+                context,
+                given,
+                call.request_id,
+                call.idempotency_key,
+                unchanged_since=call.unchanged_since,
+            )
             if caller.trusted_to_ask:  # else nothing that the host reports of a person counts
                 write = replace(write, host=call.host, agreed=call.agreed)
             body = await self.writes.execute(write)

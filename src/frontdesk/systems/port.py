@@ -194,11 +194,17 @@ class WriteRecord:
     consent: Consent | None = None  # None: nobody was asked
     traceparent: str | None = None
     limits: Mapping[str, int] | None = None  # of the client's writes, by name
+    unchanged_since: datetime | None = None  # refuses an appointment that was changed at another time, if it can tell
 
     @property
     def members(self) -> dict[str, Any]:
         """What of this is stored with the change, as JSON."""
-        given = {"consent": self.consent, "traceparent": self.traceparent, "limits": self.limits}
+        given = {
+            "consent": self.consent,
+            "traceparent": self.traceparent,
+            "limits": self.limits,
+            "unchangedSince": self.unchanged_since,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
 

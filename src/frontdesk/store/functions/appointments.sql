@@ -43,8 +43,10 @@ BEGIN
     ), 0);
 END $$;
 
--- Stores the start that an appointment is moved from. The caller has locked the appointment.
-CREATE OR REPLACE FUNCTION record_appointment_move(p_practice bigint, p_appointment text, p_starts_at timestamptz)
+-- Stores the start and the place that an appointment is moved from. The caller has locked the appointment.
+CREATE OR REPLACE FUNCTION record_appointment_move(
+    p_practice bigint, p_appointment text, p_starts_at timestamptz, p_place jsonb
+)
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -52,8 +54,8 @@ DECLARE
 BEGIN
     SELECT count(*) INTO v_moves FROM appointment_move m
     WHERE m.practice_id = p_practice AND m.appointment_id = p_appointment;
-    INSERT INTO appointment_move (practice_id, appointment_id, move, starts_at)
-    VALUES (p_practice, p_appointment, v_moves + 1, p_starts_at);
+    INSERT INTO appointment_move (practice_id, appointment_id, move, starts_at, place)
+    VALUES (p_practice, p_appointment, v_moves + 1, p_starts_at, p_place);
 END $$;
 
 -- What the pages of a listing need to know of its beginning.

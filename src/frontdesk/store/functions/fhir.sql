@@ -182,7 +182,7 @@ BEGIN
         WHERE t.practice_id = p_practice AND t.reference = p_record ->> 'reference'
         RETURNING * INTO r;
         IF p_record ? 'rescheduledFrom' THEN
-            PERFORM record_appointment_move(p_practice, r.local_id, r.rescheduled_from);
+            PERFORM record_appointment_move(p_practice, r.local_id, r.rescheduled_from, p_record -> 'movedFrom');
             UPDATE upstream_record t SET starts_at = (w.data ->> 'startsAt')::timestamptz
             WHERE t.practice_id = p_practice AND t.local_id = r.local_id AND t.booked_for IS NOT NULL;
         ELSIF w.change = 'book' AND w.data ? 'limits' THEN

@@ -25,6 +25,9 @@ BEGIN
         ) FOR NO KEY UPDATE;
     END IF;
     SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    IF a.updated_at <> (c ->> 'unchangedSince')::timestamptz THEN
+        RETURN ('conflict', 'changed', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
     -- It was moved since it was read, or what is to stay as it is has changed.
     IF a.starts_at <> (c ->> 'startsAt')::timestamptz
        OR (a.status <> v_status AND c -> 'fromStates' = jsonb_build_array(v_status)) THEN

@@ -171,6 +171,9 @@ BEGIN
     SELECT capacity INTO v_capacity FROM provider WHERE practice_id = p_practice AND provider_id = v_provider;
     PERFORM FROM patient WHERE practice_id = p_practice AND patient_id = c ->> 'patientId' FOR NO KEY UPDATE;
     SELECT * INTO a FROM appointment WHERE practice_id = p_practice AND appointment_id = v_id FOR UPDATE;
+    IF a.updated_at <> (c ->> 'unchangedSince')::timestamptz THEN
+        RETURN ('conflict', 'changed', NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
+    END IF;
     IF a.status NOT IN (SELECT jsonb_array_elements_text(c -> 'fromStates')) OR a.starts_at <= p_now THEN
         RETURN ('conflict', a.status, NULL, ARRAY[v_id, a.patient_id], NULL, NULL)::change_outcome;
     END IF;
@@ -199,7 +202,9 @@ BEGIN
         starts_at = v_starts, ends_at = v_ends, busy_until = v_busy_until, status = 'booked',
         attendance_confirmed_at = NULL, rescheduled_from = a.starts_at, updated_at = p_now
     WHERE practice_id = p_practice AND appointment_id = v_id;
-    PERFORM record_appointment_move(p_practice, v_id, a.starts_at);
+    PERFORM record_appointment_move(p_practice, v_id, a.starts_at, jsonb_build_object(
+        'providerId', a.provider_id, 'locationId', a.location_id, 'visitTypeId', a.visit_type_id,
+        'procedureId', a.procedure_id, 'endsAt', a.ends_at));
     IF cardinality(v_broken) > 0 THEN
         PERFORM record_override(p_practice, v_id, p_actor, v_broken, c, p_now);
     END IF;
@@ -233,9 +238,10 @@ BEGIN
 END $$;
 
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
--- consent, if somebody was asked, the trace, if the call is traced, and the limits of the client, if it has any. Outcomes in
--- addition to those of the change: 'rate_limited', 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or the patient changed
--- since the caller looked: look again). The caller records a booking that is 'refused'.
+-- consent, if somebody was asked, the trace, if the call is traced, the limits of the client, if it has any, and the time of the
+-- appointment's last change, if the caller demands that it is unchanged. Outcomes in addition to those of the change:
+-- 'rate_limited', 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or
+-- the patient changed since the caller looked: look again). The caller records a booking that is 'refused'.
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_change text, p_data jsonb, p_actor text, p_operation text, p_request_id text,
     p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea, p_keep_until timestamptz

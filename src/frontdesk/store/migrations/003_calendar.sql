@@ -99,12 +99,14 @@ CREATE TABLE calendar_version (
 ) WITH (fillfactor = 50);
 
 -- The starts that rescheduled appointments had before. A listing orders appointments by the starts they had when it
--- began, so that a move between two of its pages neither skips nor repeats an appointment.
+-- began, so that a move between two of its pages neither skips nor repeats an appointment. The rest of the place is kept so that
+-- staff can move an appointment back.
 CREATE TABLE appointment_move (
     practice_id    bigint NOT NULL REFERENCES practice,
     appointment_id text NOT NULL,
     move           integer NOT NULL,  -- 1 for the first of the appointment
     starts_at      timestamptz NOT NULL,  -- before the move
+    place          jsonb,  -- {providerId, locationId, visitTypeId, procedureId, endsAt} before the move; null: not known
     moved_at       timestamptz NOT NULL DEFAULT now(),  -- by the database's clock
     moved_by       xid8 NOT NULL DEFAULT pg_current_xact_id(),  -- the transaction, to compare with a snapshot
     PRIMARY KEY (practice_id, appointment_id, move)

@@ -22,6 +22,7 @@ WriteData = TypedDict(
         "consent": str,
         "traceparent": str,
         "limits": dict[str, int],
+        "unchangedSince": str,
         "reference": str,
         "patientId": str,
         "appointmentId": str,
@@ -41,6 +42,7 @@ WriteData = TypedDict(
         "slots": list[str],
         "proposed": bool,
         "before": dict[str, Any],  # of an Appointment: what a move changes
+        "movedFrom": dict[str, Any],  # the place before a move, as `appointment_move` has it
         "releases": list[Release],
         "wrong": bool,
     },

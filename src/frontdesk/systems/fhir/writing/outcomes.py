@@ -18,6 +18,8 @@ def executed_outcome(write: PendingWrite, reference: str, now: datetime) -> Writ
     facts: dict[str, object] = {}
     if change == "reschedule":
         facts = {"rescheduledFrom": data["before"]["start"], "attendanceConfirmedAt": None}
+        if "movedFrom" in data:
+            facts["movedFrom"] = data["movedFrom"]
     elif data.get("status") == "cancelled":
         facts = {"cancelledAt": now}
     elif data.get("status") == "confirmed":

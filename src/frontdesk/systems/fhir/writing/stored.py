@@ -64,7 +64,17 @@ class StoredWrite:
         }
         if before is not None:
             stored |= {"before": self._practice.place_and_time(before), "givesUp": self._given_up(before, taken)}
+            if isinstance(change, Reschedule):
+                stored |= self._moved_from(before)
         return stored
+
+    def _moved_from(self, before: Resource) -> WriteData:
+        """By which staff can move it back; empty if the place cannot be mapped to the directory."""
+        place, service, ends = self._practice.place_of(before), self._practice.service_of(before), before.get("end")
+        if place is None or service is None or ends is None:
+            return {}
+        ids = {"visitTypeId": service[0].id, "procedureId": service[1].id}
+        return {"movedFrom": {"providerId": place[0], "locationId": place[1], **ids, "endsAt": ends}}
 
     def _is_proposed(self, appointment: Resource) -> bool:
         """Whether the server proposes the times of the appointment's service, and makes slots for each booking."""
