@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from frontdesk.access.clients.records import ClientRecord
     from frontdesk.access.clients.tokens import Tokens
     from frontdesk.access.limits.failed_attempts import FailedAttempts
     from frontdesk.audit.sentences import Action
@@ -69,6 +70,7 @@ class Parts:
     panels: "tuple[Panel[About], ...]" = ()  # on the pages of patients and appointments
     calendar_panels: "tuple[Panel[ShownDays | None], ...]" = ()
     block_panels: "tuple[Panel[Mapping[str, str]], ...]" = ()  # before time with appointments in it is blocked
+    client_panels: "tuple[Panel[ClientRecord], ...]" = ()  # on the pages of clients
     mark_visits: "MarkVisits | None" = None  # what the arrivals board says of a visit
     routes: "Callable[[Console], Iterable[BaseRoute]]" = lambda _console: ()  # for everybody
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()

@@ -1,4 +1,4 @@
-"""What features show on pages of the core: of a patient, of an appointment, the calendar, and blocked time."""
+"""What features show on pages of the core: of a patient, an appointment, a client, the calendar, and blocked time."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import date
 from typing import Generic, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
+from frontdesk.access.clients.records import ClientRecord
 from frontdesk.console.guard import ConsoleRequest
 from frontdesk.desk.appointments import AppointmentView
 from frontdesk.domain.directory import Directory
@@ -65,6 +66,11 @@ async def block_panels(request: ConsoleRequest, given: Mapping[str, str]) -> lis
     """Shown with the appointments in a time that is to be blocked; `given` are the fields of the form."""
     panels = [panel for feature in request.features for panel in feature.parts.block_panels]
     return await _shown(request, panels, given)
+
+
+async def client_panels(request: ConsoleRequest, client: ClientRecord) -> list[ShownPanel]:
+    panels = [panel for feature in request.features for panel in feature.parts.client_panels]
+    return await _shown(request, panels, client)
 
 
 async def _shown(request: ConsoleRequest, panels: Sequence[Panel[Subject]], subject: Subject) -> list[ShownPanel]:

@@ -20,6 +20,7 @@ from frontdesk.console.charts import requests_chart, share
 from frontdesk.console.forms import Form, errors_of, whole_number
 from frontdesk.console.guard import ConsoleRequest, Page
 from frontdesk.console.language import gettext as _
+from frontdesk.console.panels import client_panels
 from frontdesk.desk.clients import ClientFields, check_client
 from frontdesk.desk.form_uses import SecretShown
 from frontdesk.desk.usage import SPANS
@@ -152,6 +153,7 @@ async def _client_page(request: ConsoleRequest, client: ClientRecord, typed: For
         known_only=[] if client.staff_id else [(key, _(label)) for key, label in _KNOWN_ONLY],
         reads=await request.desk.patient_reads.of_client(request.context, client.client_id),
         connection=await request.desk.assistants.one(request.context, client.client_id),
+        panels=await client_panels(request, client),
         overlaps=[(key, _(label)) for key, (label, _after) in _OVERLAPS.items()],
         use=next(use for use in uses if use.client.client_id == client.client_id),
         chart=requests_chart(counted, request.zone, request.formats),

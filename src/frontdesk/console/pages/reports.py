@@ -1,14 +1,12 @@
 """Reports as charts, the same as tables, and as CSV."""
 
-import csv
-import io
-import re
 from dataclasses import replace
 from datetime import date, timedelta
 
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from frontdesk.console.charts import share
+from frontdesk.console.csv_files import csv_file
 from frontdesk.console.forms import read_id
 from frontdesk.console.guard import ConsoleRequest, Page, with_query
 from frontdesk.console.language import gettext as _
@@ -20,7 +18,6 @@ from frontdesk.domain.errors import Problem
 
 _SPANS = (7, 30, 90)  # days
 _USUAL = 30
-_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r])")  # at the start of a cell, also where ; or tabs separate cells
 
 
 async def _reports(request: ConsoleRequest) -> Response:
@@ -64,18 +61,8 @@ async def _csv(request: ConsoleRequest) -> Response:
     directory = await request.desk.calendar.directory(request.context)
     period = _asked(request, directory)
     table = TABLES[name](await request.desk.reports.read(request.context, period))
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    writer.writerow(map(_cell, table.headings))
-    writer.writerows(map(_cell, row) for row in table.rows)
     file = f"{request.staff.practice_slug}-{name}-{period.first}-{period.last}.csv"
-    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return PlainTextResponse(text.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
-
-
-def _cell(value: object) -> object:
-    """A text that a spreadsheet would take for a formula is marked as text."""
-    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
+    return csv_file(file, table.headings, table.rows)
 
 
 def _asked(request: ConsoleRequest, directory: Directory) -> Period:
