@@ -6,6 +6,7 @@ from frontdesk.console.guard import PREFIX, Page
 
 # What stands in the addresses of pages, and an id of that form which nobody has.
 NOBODYS: Mapping[str, str] = {
+    "undo_id": "undo_" + "0" * 22,
     "absence_id": "abs_" + "0" * 22,
     "appointment_id": "apt_" + "0" * 22,
     "patient_id": "pat_" + "0" * 22,

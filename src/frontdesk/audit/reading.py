@@ -37,7 +37,8 @@ WHERE r.practice_id = $1 AND r.record_id < $2 AND r.record_id >= $3
   AND ($6::text IS NULL OR $6 = ANY (r.subject_ids)) AND ($7::text IS NULL OR r.outcome = $7)
   AND ($8::timestamptz IS NULL OR r.at >= $8) AND ($9::timestamptz IS NULL OR r.at < $9)
   AND ($10::text IS NULL OR r.request_id = $10)
-ORDER BY r.record_id DESC LIMIT $11
+  AND ($11::text[] IS NULL OR r.operation = ANY ($11))
+ORDER BY r.record_id DESC LIMIT $12
 """  # noqa: S608 - columns of ours
 _ACTORS_OF_REQUEST = """
 SELECT DISTINCT actor FROM audit_record
@@ -65,6 +66,7 @@ class AuditFilter:
     since: datetime | None = None
     until: datetime | None = None  # exclusive
     request: str | None = None  # callers choose it: records of several actors may have the same
+    operations: tuple[str, ...] | None = None  # any of these
 
 
 @dataclass(frozen=True, slots=True)

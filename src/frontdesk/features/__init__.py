@@ -7,4 +7,5 @@ FEATURES = (
     "patient_links",
     "absences",
     "holds",
+    "client_undo",
 )
