@@ -30,7 +30,7 @@ ORDER BY record_id DESC OFFSET $3 LIMIT 1
 """  # noqa: S608 - columns of ours
 _FOUND = f"""
 SELECT r.practice_id, r.record_id, {readable("r.at")} AS at, r.actor, r.operation, r.outcome, r.subject_ids,
-       r.request_id, r.consent, s.sequence, s.hash
+       r.request_id, r.consent, r.challenge, s.sequence, s.hash
 FROM audit_record r LEFT JOIN audit_seal s USING (practice_id, record_id)
 WHERE r.practice_id = $1 AND r.record_id < $2 AND r.record_id >= $3
   AND ($4::text IS NULL OR r.actor = $4) AND ($5::text IS NULL OR r.operation = $5)
@@ -46,7 +46,7 @@ WHERE practice_id = $1 AND record_id < $2 AND record_id >= $3 AND request_id = $
 """
 _CHAIN = f"""
 SELECT s.sequence, s.record_id AS sealed_id, s.hash, r.practice_id, r.record_id, {readable("r.at")} AS at, r.actor,
-       r.operation, r.outcome, r.subject_ids, r.request_id, r.consent,
+       r.operation, r.outcome, r.subject_ids, r.request_id, r.consent, r.challenge,
        g.hash AS signed_hash, {readable("g.signed_at")} AS signed_at, g.key_id, g.signature
 FROM audit_seal s LEFT JOIN audit_record r ON r.practice_id = s.practice_id AND r.record_id = s.record_id
 LEFT JOIN audit_signed_head g ON g.practice_id = s.practice_id AND g.sequence = s.sequence
@@ -165,6 +165,8 @@ def record_document(practice_slug: str, row: Row) -> dict[str, object]:
         }
         if row["consent"] is not None:
             document["consent"] = row["consent"]
+        if row["challenge"] is not None:
+            document["challenge"] = row["challenge"].hex()
     document["hash"] = None if row["hash"] is None else row["hash"].hex()
     return document
 

@@ -11,12 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from asyncpg import Record
-
 from frontdesk.background import Step
 from frontdesk.store.connection import Connection
 from frontdesk.store.database import Database, PartUnavailable, set_practice
 from frontdesk.store.practice_work import for_each_practice, practices_with
+from frontdesk.store.rows import Row
 
 _SEAL_BATCH_SIZE = 500
 _SEAL_PAUSE_SECONDS = 0.5
@@ -133,8 +132,17 @@ async def seal(database: Database, practice_id: int) -> int:
     return sealed
 
 
-def chain_hash(previous: bytes, record: Record) -> bytes:
-    """The link of a record to the one before it; the database's audit_hash builds the same bytes.
+def chain_hash(previous: bytes, record: Row) -> bytes:
+    """The link of a record to the one before it."""
+    return link_hash(previous, record_digest(record))
+
+
+def link_hash(previous: bytes, digest: bytes) -> bytes:
+    return hashlib.sha256(previous + digest).digest()
+
+
+def record_digest(record: Row) -> bytes:
+    """What of a record enters the chain; the database's audit_hash builds the same bytes.
 
     Raises ValueError for a subject with a comma: no id has one, and two subjects joined by it have the same hash.
     """
@@ -152,6 +160,7 @@ def chain_hash(previous: bytes, record: Record) -> bytes:
         ",".join(record["subject_ids"]),
         record["request_id"],
         *(() if record["consent"] is None else (record["consent"],)),
+        *(() if record["challenge"] is None else (record["challenge"].hex(),)),
     )
     text = "".join(f"{len(value.encode())}:{value}" for value in fields)
-    return hashlib.sha256(previous + text.encode()).digest()
+    return hashlib.sha256(text.encode()).digest()

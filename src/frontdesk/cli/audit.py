@@ -56,9 +56,9 @@ def add_commands(commands: Commands) -> None:
         _export,
         "Write every sealed record as one JSON line, in the order of the chain; the last one is about this export. A "
         "record's hash is the SHA-256 of the "
-        "previous record's hash followed by practiceId, recordId, microseconds since 1970, actor, operation, outcome, "
-        "subjectIds joined by commas, requestId and, if there is one, consent, each written as its length in bytes, a "
-        "colon and the text.",
+        "previous record's hash followed by the SHA-256 of practiceId, recordId, microseconds since 1970, actor, "
+        "operation, outcome, subjectIds joined by commas, requestId and, if there are any, consent and challenge, each "
+        "written as its length in bytes, a colon and the text.",
     )
     _add_practice(command)
 

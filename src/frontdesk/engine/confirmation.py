@@ -14,6 +14,7 @@ import orjson
 from frontdesk import tracing
 from frontdesk.access.limits.patient_budget import check_spent
 from frontdesk.access.limits.write_limits import check_write_limit, write_limits
+from frontdesk.audit.reading import exact_time
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
 from frontdesk.domain.consent import Consent, consent_required, meets
@@ -165,7 +166,7 @@ class Writes:
             # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
             named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
             read_back = {**await _patient_name(context, named), **proposal.read_back}
-            record = _challenge_record(write, intent, expires_at, proposal)
+            record = _challenge_record(write, intent, expires_at, proposal, read_back)
             outcome = await context.system.changes.challenge(proposal.change, record)
             if outcome.result is not None:
                 self.audit.seal_soon(context.caller.practice_id)
@@ -244,7 +245,9 @@ async def run_operation(operation: Operation[Input, Result], context: Context, g
     return await operation.run(context, given)
 
 
-def _challenge_record(write: Write, intent: Intent, expires_at: datetime, proposal: Proposal) -> ChallengeRecord:
+def _challenge_record(
+    write: Write, intent: Intent, expires_at: datetime, proposal: Proposal, read_back: Mapping[str, object]
+) -> ChallengeRecord:
     caller, limits = write.context.caller, write.context.caller.limits
     return ChallengeRecord(
         intent=intent,
@@ -260,6 +263,7 @@ def _challenge_record(write: Write, intent: Intent, expires_at: datetime, propos
             "bookedFor": proposal.change.patient_id if isinstance(proposal.change, Book) else None,
             **(write_limits(limits) or {}),
         },
+        challenge=orjson.dumps({"at": exact_time(write.context.now), "readBack": read_back}).decode(),
     )
 
 

@@ -14,7 +14,7 @@ async def issue_challenge(
     """The row of the database function of this name. `booking` is one for the native calendar, as JSON."""
     try:
         return await database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             practice_id,
             record.intent.id,
             record.actor,
@@ -26,6 +26,7 @@ async def issue_challenge(
             record.request_id,
             orjson.dumps(record.limits).decode(),
             booking,
+            record.challenge,
         )
     except DatabaseUnavailable as error:
         raise SystemUnavailable from error

@@ -220,6 +220,7 @@ class ChallengeRecord:
     expires_at: datetime
     subjects: list[str]
     limits: Mapping[str, object]  # by name, with the patient whom the write books
+    challenge: str  # what is read back and when, as JSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,29 +8,37 @@ RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('frontdesk.practice_id', p_practice::text, true);
-    PERFORM append_write_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, NULL);
+    PERFORM append_write_audit(p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, NULL, NULL,
+        NULL);
 END $$;
 
 -- Called by functions that have set the practice. p_consent: how the agreement to an executed write was given; null where
--- nobody was asked.
+-- nobody was asked. p_challenge: what was read back before, by the intent p_intent; null if nothing was.
 CREATE OR REPLACE FUNCTION append_write_audit(
     p_practice bigint, p_at timestamptz, p_actor text, p_operation text, p_outcome text, p_subjects text[],
-    p_request_id text, p_consent text
+    p_request_id text, p_consent text, p_intent bytea, p_challenge text
 )
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     new_id    bigint;
     v_subject text;
+    v_patient text;
 BEGIN
     IF p_actor LIKE 'fd\_as\_%' THEN  -- an assistant: the record also names the staff member who connected it
         p_subjects := p_subjects || ARRAY(
             SELECT c.staff_id FROM client c WHERE c.client_id = p_actor AND NOT c.staff_id = ANY (p_subjects));
     END IF;
-    INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id, consent)
-    VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, p_consent)
+    INSERT INTO audit_record (practice_id, at, actor, operation, outcome, subject_ids, request_id, consent, challenge)
+    VALUES (p_practice, p_at, p_actor, p_operation, p_outcome, p_subjects, p_request_id, p_consent,
+            sha256(p_intent || convert_to(p_challenge, 'UTF8')))
     RETURNING record_id INTO new_id;
     INSERT INTO audit_unsealed (practice_id, record_id) VALUES (p_practice, new_id);
+    IF p_challenge IS NOT NULL THEN
+        v_patient := (SELECT s.id FROM unnest(p_subjects) AS s (id) WHERE s.id LIKE 'pat\_%' LIMIT 1);
+        INSERT INTO agreed_challenge (practice_id, record_id, intent_id, challenge, patient_id)
+        VALUES (p_practice, new_id, p_intent, p_challenge, v_patient);
+    END IF;
     -- Every write and every match is recorded here, whichever scheduling system executed it.
     IF p_outcome = 'executed' AND p_actor LIKE 'fd\_%'
        AND p_operation IN ('match_patient', 'create_patient', 'book_appointment') THEN
@@ -61,14 +69,15 @@ END $$;
 CREATE OR REPLACE FUNCTION audit_field(value text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$ SELECT octet_length(value)::text || ':' || value $$;
 
+-- Over the digest of the record, so that a receipt can show the way to a signed head without showing the records on it.
 CREATE OR REPLACE FUNCTION audit_hash(previous bytea, r audit_record) RETURNS bytea
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT sha256(previous || convert_to(
+    SELECT sha256(previous || sha256(convert_to(
         audit_field(r.practice_id::text) || audit_field(r.record_id::text)
         || audit_field((extract(epoch FROM r.at) * 1000000)::bigint::text)
         || audit_field(r.actor) || audit_field(r.operation) || audit_field(r.outcome)
         || audit_field(array_to_string(r.subject_ids, ',')) || audit_field(r.request_id)
-        || coalesce(audit_field(r.consent), ''), 'UTF8'))
+        || coalesce(audit_field(r.consent), '') || coalesce(audit_field(encode(r.challenge, 'hex')), ''), 'UTF8')))
 $$;
 
 -- Whether a record of this operation belongs to an appointment's history. Reads do not.

@@ -125,7 +125,7 @@ BEGIN
     END IF;
     IF v_limited.outcome IS NOT NULL THEN
         v_outcome := v_limited.outcome;
-        PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation, v_outcome, '{}', p_request_id, NULL);
+        PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation, v_outcome, '{}', p_request_id, NULL, NULL, NULL);
     ELSIF v_outcome = 'begun' THEN
         UPDATE intent t SET state = 'executing', executing_until = p_until, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
@@ -157,6 +157,7 @@ DECLARE
     r       upstream_record;
     v_local text := p_record ->> 'localId';
     v_name  text;
+    v_challenge text;
     v_attendance_confirmed_at timestamptz := p_record ->> 'attendanceConfirmedAt';
     v_cancelled_at            timestamptz := p_record ->> 'cancelledAt';
     v_rescheduled_from        timestamptz := p_record ->> 'rescheduledFrom';
@@ -205,7 +206,7 @@ BEGIN
             PERFORM add_event(p_practice, p_event, p_subject, w.data, p_now);
         END IF;
         UPDATE intent t SET state = 'consumed', result = p_result, executing_until = NULL, keep_until = p_keep_until
-        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
+        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id RETURNING t.challenge INTO v_challenge;
     ELSIF w.kept_intent THEN
         UPDATE intent t SET state = 'challenged', executing_until = NULL, keep_until = t.expires_at
         WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
@@ -215,7 +216,7 @@ BEGIN
     IF p_outcome <> 'stale' THEN
         PERFORM append_write_audit(p_practice, p_now, w.actor, w.operation,
             CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, p_subjects, w.request_id,
-            CASE WHEN p_outcome IN ('executed', 'unchanged') THEN w.data ->> 'consent' END);
+            CASE WHEN p_outcome IN ('executed', 'unchanged') THEN w.data ->> 'consent' END, w.intent_id, v_challenge);
     END IF;
     IF jsonb_array_length(p_releases) > 0 THEN
         UPDATE upstream_write t SET

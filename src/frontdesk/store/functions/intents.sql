@@ -13,7 +13,7 @@ END $$;
 -- 'stale' and 'refused' as change_book has them. Safe to repeat.
 CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
-    p_expires timestamptz, p_subjects text[], p_request_id text, p_limits jsonb, p_booking jsonb,
+    p_expires timestamptz, p_subjects text[], p_request_id text, p_limits jsonb, p_booking jsonb, p_challenge text,
     OUT outcome text, OUT result jsonb, OUT exceeded text, OUT seconds integer
 )
 LANGUAGE plpgsql AS $$
@@ -36,9 +36,11 @@ BEGIN
     END IF;
     -- Before anything is counted: a repeated call waits here for one that still runs.
     INSERT INTO intent (
-        practice_id, intent_id, client_id, operation, fingerprint, state, created_at, expires_at, keep_until
+        practice_id, intent_id, client_id, operation, fingerprint, state, challenge, created_at, expires_at,
+        keep_until
     ) VALUES (
-        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_now, p_expires, p_expires
+        p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_challenge, p_now, p_expires,
+        p_expires
     ) ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN;
@@ -56,7 +58,8 @@ BEGIN
         seconds := spent.seconds;
     END IF;
     PERFORM append_write_audit(p_practice, p_now, p_client, p_operation,
-        CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id, NULL);
+        CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id, NULL,
+        NULL, NULL);
     IF exceeded IS NOT NULL THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;

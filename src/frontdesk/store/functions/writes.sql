@@ -307,7 +307,8 @@ BEGIN
         PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation,
             CASE done.outcome WHEN 'declined' THEN 'validation' ELSE done.outcome END,
             done.subjects, p_request_id,
-            CASE WHEN done.outcome IN ('executed', 'unchanged') THEN p_data ->> 'consent' END);
+            CASE WHEN done.outcome IN ('executed', 'unchanged') THEN p_data ->> 'consent' END, p_intent,
+            CASE WHEN done.outcome IN ('executed', 'unchanged') THEN i.challenge END);
     END IF;
     outcome := done.outcome;
     reason := done.reason;

@@ -9,6 +9,7 @@ CREATE TABLE intent (
     fingerprint     bytea NOT NULL,
     state           text NOT NULL CHECK (state IN ('challenged', 'executing', 'consumed')),
     agreed          boolean NOT NULL DEFAULT false,  -- the user of the host said yes while their call waits
+    challenge       text,  -- what was read back and when, as JSON; null for an Idempotency-Key
     executing_until timestamptz,  -- when the lease ends; null while executing: only the other system knows the outcome
     result          jsonb,
     created_at      timestamptz NOT NULL,

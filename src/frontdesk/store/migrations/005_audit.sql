@@ -11,8 +11,21 @@ CREATE TABLE audit_record (
     subject_ids text[] NOT NULL,
     request_id  text NOT NULL,
     consent     text,  -- how the agreement to a write was given; null where nobody was asked
+    challenge   bytea,  -- digest of the challenge that was agreed to, see agreed_challenge
     PRIMARY KEY (practice_id, record_id)
 );
+
+-- The challenges of executed writes: what was read back to the patient whom they are about. The audit record has the SHA-256
+-- of the intent's id, which is the hash of the token, followed by the text of the challenge.
+CREATE TABLE agreed_challenge (
+    practice_id bigint NOT NULL,
+    record_id   bigint NOT NULL,
+    intent_id   bytea NOT NULL,
+    challenge   text NOT NULL,
+    patient_id  text,  -- null if the write is about no patient
+    PRIMARY KEY (practice_id, record_id)
+);
+CREATE INDEX agreed_challenge_patient ON agreed_challenge (practice_id, patient_id, record_id);
 
 -- Records that are not sealed yet. They commit with their write and a sealer links them later, so that the writers of a
 -- practice do not wait for each other.
@@ -70,6 +83,6 @@ CREATE TABLE audit_check (
     report      jsonb
 );
 
-GRANT SELECT, INSERT ON audit_record, audit_seal, audit_signed_head, appointment_trail TO frontdesk_service;
+GRANT SELECT, INSERT ON audit_record, agreed_challenge, audit_seal, audit_signed_head, appointment_trail TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE ON audit_head, audit_check TO frontdesk_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON audit_unsealed TO frontdesk_service;
