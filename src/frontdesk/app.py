@@ -180,6 +180,7 @@ def build_service(
 
     failed_attempts = FailedAttempts(database)
     webhook_sender = Sender(allow_private=settings.webhook_allow_private)
+    audit_heads = AuditHeads(database, audit, ring, now, settings.audit_heads_file)
     services = Services()
     engine = Engine(
         authenticator=authenticator,
@@ -204,6 +205,8 @@ def build_service(
             settings=settings,
             database=database,
             tokens=tokens,
+            keys=ring,
+            audit_heads=audit_heads,
             failed_attempts=failed_attempts,
             engine=engine,
             on_calendar_change=calendar_notifier.changed,
@@ -229,7 +232,7 @@ def build_service(
         requests=requests or RequestLog(log_line),
         usage=UsageCounts(database, now),
         engine=engine,
-        audit_heads=AuditHeads(database, audit, ring, now, settings.audit_heads_file),
+        audit_heads=audit_heads,
         desk=build_desk(
             engine=engine,
             database=database,

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from frontdesk.access.clients.records import ClientRecord
     from frontdesk.access.clients.tokens import Tokens
+    from frontdesk.access.keys.ring import KeyRing
     from frontdesk.access.limits.failed_attempts import FailedAttempts
+    from frontdesk.audit.heads import AuditHeads
     from frontdesk.audit.sentences import Action
     from frontdesk.background import Step
     from frontdesk.cli.commands import Commands
     from frontdesk.console.guard import Console, Page
     from frontdesk.console.navigation import NavItem
-    from frontdesk.console.panels import About, Panel, ShownDays
+    from frontdesk.console.panels import About, Panel, PatientsPanel, ShownDays
     from frontdesk.desk.arrivals import MarkVisits
     from frontdesk.doors.fhir.pending import PendingAppointments
     from frontdesk.doors.metrics import Metrics
@@ -46,6 +48,8 @@ class Core:
     settings: "Settings"
     database: "Database"
     tokens: "Tokens"
+    keys: "KeyRing"
+    audit_heads: "AuditHeads"
     failed_attempts: "FailedAttempts"
     engine: "Engine"
     on_calendar_change: Callable[[int], None]
@@ -71,6 +75,7 @@ class Parts:
     calendar_panels: "tuple[Panel[ShownDays | None], ...]" = ()
     block_panels: "tuple[Panel[Mapping[str, str]], ...]" = ()  # before time with appointments in it is blocked
     client_panels: "tuple[Panel[ClientRecord], ...]" = ()  # on the pages of clients
+    patients_panels: "tuple[PatientsPanel, ...]" = ()  # on pages that patients open themselves
     mark_visits: "MarkVisits | None" = None  # what the arrivals board says of a visit
     routes: "Callable[[Console], Iterable[BaseRoute]]" = lambda _console: ()  # for everybody
     services: "Callable[[Core], Iterable[object]]" = lambda _core: ()

@@ -72,13 +72,14 @@ class AuditHeads:
     async def sign_due(self) -> None:
         """Signs and publishes every head that has moved since the last signature."""
         due = await practices_with(self._database, "unsigned heads", self._clock())
-        await for_each_practice("audit signing", due, self._sign)
+        await for_each_practice("audit signing", due, self.sign)
 
     async def _close(self) -> None:
         await self._trail.seal_pending()
         await self.sign_due()
 
-    async def _sign(self, practice_id: int) -> None:
+    async def sign(self, practice_id: int) -> None:
+        """Signs the head of one practice, if it has moved."""
         async with self._database.transaction(practice_id) as connection:
             row = await connection.fetchrow(_HEAD, practice_id)
             assert row is not None

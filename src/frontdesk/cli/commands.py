@@ -3,15 +3,23 @@
 import argparse
 from collections.abc import Callable
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int | None]
 _MAX_ROWS = 1_000_000
+_groups: WeakKeyDictionary[argparse.ArgumentParser, Commands] = WeakKeyDictionary()
 
 
 def add_group(commands: Commands, name: str, summary: str) -> Commands:
     group = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-    return group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _groups[group] = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    return _groups[group]
+
+
+def group_named(commands: Commands, name: str) -> Commands:
+    """The group of another module, to which a feature adds a command."""
+    return _groups[commands.choices[name]]
 
 
 def add_command(commands: Commands, name: str, run: Run, summary: str, *positional: str) -> argparse.ArgumentParser:

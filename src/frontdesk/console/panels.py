@@ -1,4 +1,5 @@
-"""What features show on pages of the core: of a patient, an appointment, a client, the calendar, and blocked time."""
+"""What features show on pages of others: of patients, appointments, clients, the calendar, blocked time, and of a patient
+who has opened a link."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +8,11 @@ from typing import Generic, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from frontdesk.access.clients.records import ClientRecord
+from frontdesk.audit.trail import AuditContext, AuditTrail
 from frontdesk.console.guard import ConsoleRequest
 from frontdesk.desk.appointments import AppointmentView
 from frontdesk.domain.directory import Directory
+from frontdesk.feature import Feature, Services
 
 Place = Literal["page", "actions", "tools", "notices"]
 Subject = TypeVar("Subject")
@@ -50,6 +53,60 @@ class ShownPanel:
     template: str
     place: Place
     values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PatientsVisit:
+    """A patient, who has been identified, on a page about one of their appointments."""
+
+    practice_id: int
+    patient_id: str
+    appointment_id: str
+    features: Sequence[Feature]  # of the practice
+    services: Services
+    audit: AuditContext
+    trail: AuditTrail
+
+    async def record(self, operation: str, subjects: Sequence[str]) -> None:
+        """Records what is disclosed beyond the page."""
+        await self.trail.append(self.audit.entry(self.practice_id, operation, subjects), read=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PanelFile:
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PatientsPanel:
+    """Its template posts `pass` and the name of a `file` to `file_path`."""
+
+    template: str
+    values: Callable[[PatientsVisit], Awaitable[Mapping[str, object] | None]]  # None: not shown
+    file: Callable[[PatientsVisit, str], Awaitable[PanelFile | None]]  # by the name; None: it has no such file
+
+
+async def patients_panels(visit: PatientsVisit) -> list[ShownPanel]:
+    shown = []
+    for panel in _patients_panels(visit):
+        values = await panel.values(visit)
+        if values is not None:
+            shown.append(ShownPanel(panel.template, "page", values))
+    return shown
+
+
+async def patients_file(visit: PatientsVisit, name: str) -> PanelFile | None:
+    for panel in _patients_panels(visit):
+        found = await panel.file(visit, name)
+        if found is not None:
+            return found
+    return None
+
+
+def _patients_panels(visit: PatientsVisit) -> list[PatientsPanel]:
+    return [panel for feature in visit.features for panel in feature.parts.patients_panels]
 
 
 async def panels_on(request: ConsoleRequest, about: About) -> list[ShownPanel]:

@@ -8,4 +8,5 @@ FEATURES = (
     "absences",
     "holds",
     "client_undo",
+    "receipts",
 )

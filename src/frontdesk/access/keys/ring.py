@@ -106,16 +106,22 @@ class KeyRing:
 
     @property
     def verification_keys(self) -> dict[str, Ed25519PublicKey]:
-        return {key.record.key_id: _key_pair(key.secret)[1] for key in self._usable(TOKEN_SIGNING)}
+        return self._public_keys(TOKEN_SIGNING)
 
     def secrets(self, purpose: str) -> list[bytes]:
         """The first one signs, all of them verify."""
         return [key.secret for key in self._usable(purpose)]
 
+    @property
+    def audit_key(self) -> SigningKey:
+        """Signs heads of audit trails and what is stated about their records."""
+        key = self._usable(AUDIT_HEADS)[0]
+        return SigningKey(key.record.key_id, _key_pair(key.secret)[0])
+
     def sign_audit_head(self, message: bytes) -> tuple[str, bytes]:
         """The id of the key, and the Ed25519 signature."""
-        key = self._usable(AUDIT_HEADS)[0]
-        return key.record.key_id, _key_pair(key.secret)[0].sign(message)
+        key = self.audit_key
+        return key.kid, key.private.sign(message)
 
     def verify_audit_head(self, key_id: str, message: bytes, signature: bytes) -> bool:
         found = [key for key in self._keys.get(AUDIT_HEADS, ()) if key.record.key_id == key_id]
@@ -131,14 +137,17 @@ class KeyRing:
         return self._generation + bisect_right(self._moments, seconds)
 
     def jwks(self) -> dict[str, object]:
-        """The public keys (RFC 7517, RFC 8037)."""
+        """The public keys (RFC 7517, RFC 8037) of tokens, and of the audit trail for as long as it is kept."""
         common = {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA"}
         return {
             "keys": [
                 common | {"kid": kid, "x": base64url_encode(key.public_bytes_raw()).decode()}
-                for kid, key in self.verification_keys.items()
+                for kid, key in {**self.verification_keys, **self._public_keys(AUDIT_HEADS)}.items()
             ]
         }
+
+    def _public_keys(self, purpose: str) -> dict[str, Ed25519PublicKey]:
+        return {key.record.key_id: _key_pair(key.secret)[1] for key in self._usable(purpose)}
 
     async def load(self) -> None:
         """Read the keys and create missing ones, under a lock."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from frontdesk.audit.trail import AuditContext
+from frontdesk.console.panels import PatientsVisit
 from frontdesk.desk.appointments import allowed
 from frontdesk.desk.context import call_of
 from frontdesk.domain.appointments import Appointment
@@ -15,6 +16,7 @@ from frontdesk.domain.directory import Practice
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import zone
 from frontdesk.engine.execute import Call, Engine
+from frontdesk.feature import features_of
 from frontdesk.features.patient_links.actions import READ
 from frontdesk.features.patient_links.links import UsedLink, count_date, find_link, find_link_again
 from frontdesk.operations import BY_NAME
@@ -27,6 +29,7 @@ BY_LINK = ("confirm_attendance", "cancel_appointment")
 @dataclass(frozen=True, slots=True)
 class MyAppointment:
     link: UsedLink
+    patient_id: str
     practice: Practice
     status: str
     start: datetime  # in the zone of the location
@@ -76,6 +79,19 @@ class MyAppointments:
         context = self._context(link, request_id)
         await self.engine.execute(context.call(operation, arguments, key))
 
+    def visit(self, found: MyAppointment, request_id: str) -> PatientsVisit:
+        """For what other features show on the page."""
+        link = found.link
+        return PatientsVisit(
+            link.practice_id,
+            found.patient_id,
+            link.appointment_id,
+            features_of(found.practice.features),
+            self.engine.services,
+            self._context(link, request_id).audit,
+            self.engine.audit,
+        )
+
     def _context(self, link: UsedLink, request_id: str) -> "_LinkContext":
         return _LinkContext(link, self.engine.clock(), request_id)
 
@@ -93,6 +109,7 @@ class MyAppointments:
         may = allowed(appointment, directory, self.engine.clock(), system.capabilities)
         return MyAppointment(
             link=link,
+            patient_id=appointment.patient_id,
             practice=directory.practice,
             status=appointment.status,
             start=appointment.starts_at.astimezone(zone(location.time_zone)),

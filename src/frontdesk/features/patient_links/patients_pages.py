@@ -17,6 +17,7 @@ from frontdesk.console.domain_texts import translated
 from frontdesk.console.forms import Form, read_form, read_id
 from frontdesk.console.guard import Console, RequestProgress, check_same_origin, with_error_pages
 from frontdesk.console.language import gettext as _
+from frontdesk.console.panels import patients_file, patients_panels
 from frontdesk.console.rendering import render
 from frontdesk.console.times import TimeFormats
 from frontdesk.desk.desk import outages_as_problems
@@ -28,6 +29,7 @@ from frontdesk.web.bodies import MAX_BODY_BYTES
 from frontdesk.web.http_request import address_of
 
 PATH = "/my-appointment"
+_PAGE = "patient_links/my_appointment.html"
 PASS_LIFETIME = timedelta(minutes=15)
 USES_PER_MINUTE = 30  # of one link
 _RESULTS = {"confirm_attendance": "confirmed", "cancel_appointment": "cancelled"}
@@ -56,8 +58,8 @@ class _Visit:
     found: MyAppointment
     is_as_shown: bool  # the appointment begins when the page said that it does
 
-    def render(self, template: str, status: int = 200, **values: object) -> Response:
-        return _shown(self.console, self.http, self.found, template, status, **values)
+    async def render(self, template: str, status: int = 200, **values: object) -> Response:
+        return await _shown(self.console, self.http, self.request_id, self.found, template, status, **values)
 
 
 def my_appointment_routes(console: Console) -> list[Route]:
@@ -88,7 +90,7 @@ def my_appointment_routes(console: Console) -> list[Route]:
             if problem.code == "unauthorized":
                 return _asked(request, problem.status, _(_WRONG, limit=MAX_WRONG_DATES), link)
             raise
-        return _shown(console, request, found)
+        return await _shown(console, request, attempt.request_id, found)
 
     def opened(work: Work) -> _Attempt:
         async def checked(request: Request, attempt: RequestProgress) -> Response:
@@ -120,12 +122,13 @@ def my_appointment_routes(console: Console) -> list[Route]:
         route("/confirm", ["POST"], opened(_confirm)),
         route("/cancel/review", ["POST"], opened(_review)),
         route("/cancel", ["POST"], opened(_cancel)),
-        *(route(path, ["GET"], ask_again) for path in ("/show", "/confirm", "/cancel/review", "/cancel")),
+        route("/file", ["POST"], opened(_file)),
+        *(route(path, ["GET"], ask_again) for path in ("/show", "/confirm", "/cancel/review", "/cancel", "/file")),
     ]
 
 
 async def _show(visit: _Visit) -> Response:
-    return visit.render("patient_links/my_appointment.html")
+    return await visit.render(_PAGE)
 
 
 async def _confirm(visit: _Visit) -> Response:
@@ -134,30 +137,39 @@ async def _confirm(visit: _Visit) -> Response:
 
 async def _review(visit: _Visit) -> Response:
     if "cancel_appointment" not in visit.found.may:
-        return visit.render("patient_links/my_appointment.html", 409)
-    return visit.render("patient_links/cancel.html")
+        return await visit.render(_PAGE, 409)
+    return await visit.render("patient_links/cancel.html")
 
 
 async def _cancel(visit: _Visit) -> Response:
     return await _execute(visit, "cancel_appointment", visit.form.get("reason"))
 
 
+async def _file(visit: _Visit) -> Response:
+    appointments = visit.console.desk.engine.services[MyAppointments]
+    file = await patients_file(appointments.visit(visit.found, visit.request_id), visit.form.get("file"))
+    if file is None:
+        raise Problem("not_found")
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
 async def _execute(visit: _Visit, operation: str, reason: str) -> Response:
     if not visit.is_as_shown:
-        return visit.render("patient_links/my_appointment.html", 409, error=_(_CHANGED))
+        return await visit.render(_PAGE, 409, error=_(_CHANGED))
     appointments, link = visit.console.desk.engine.services[MyAppointments], visit.found.link
     try:
         await appointments.execute(link, operation, reason, visit.form.get("key"), visit.request_id)
     except Problem as problem:
         if problem.code == "validation" and reason:
             error = translated(problem.errors[0].text, field=_("Reason"))
-            return visit.render("patient_links/cancel.html", problem.status, error=error, reason=reason)
+            return await visit.render("patient_links/cancel.html", problem.status, error=error, reason=reason)
         if problem.code != "conflict":
             raise
     now = await appointments.find(link.practice_id, link.appointment_id, link.link_id, visit.request_id)
     if now.status != _RESULTS[operation]:
-        return _shown(visit.console, visit.http, now, status=409, error=_(_CHANGED))
-    return _shown(visit.console, visit.http, now, done=operation)
+        return await _shown(visit.console, visit.http, visit.request_id, now, status=409, error=_(_CHANGED))
+    return await _shown(visit.console, visit.http, visit.request_id, now, done=operation)
 
 
 def _asked(request: Request, status: int = 200, error: str | None = None, link: str = "") -> Response:
@@ -166,17 +178,21 @@ def _asked(request: Request, status: int = 200, error: str | None = None, link: 
     return render(request, "patient_links/open.html", status, title=_("Your appointment"), error=error, link=link)
 
 
-def _shown(
+async def _shown(
     console: Console,
     request: Request,
+    request_id: str,
     found: MyAppointment,
-    template: str = "patient_links/my_appointment.html",
+    template: str = _PAGE,
     status: int = 200,
     **values: object,
 ) -> Response:
     link = found.link
     held = [link.practice_id, link.appointment_id, link.link_id, found.start.timestamp()]
     values = {"error": None, "done": None, "reason": "", **values}
+    if template == _PAGE:
+        visit = console.desk.engine.services[MyAppointments].visit(found, request_id)
+        values |= {"panels": await patients_panels(visit), "zone": found.start.tzinfo, "file_path": f"{PATH}/file"}
     return render(
         request,
         template,
