@@ -38,13 +38,17 @@ def _receipt(args: argparse.Namespace) -> None:
     if args.record is not None and numbered is None:
         raise BadInput("RECORD is a number: the recordId of frontdesk audit list --json.")
     record_id = None if numbered is None else int(numbered[1])
-    text = with_database(lambda context: _issued(context, args.practice, record_id, args.request_id))
-    if args.output is not None:
-        with new_file(args.output, 0o600) as file:
-            file.write(text.encode() + b"\n")
-        answer(args, {"file": str(args.output)}, f"Wrote the receipt to {args.output}.")
-    else:
+
+    def issued() -> str:
+        return with_database(lambda context: _issued(context, args.practice, record_id, args.request_id))
+
+    if args.output is None:
+        text = issued()
         answer(args, {"receipt": text}, text)
+    else:
+        with new_file(args.output, 0o600) as file:  # first: what cannot be written is not issued
+            file.write(issued().encode() + b"\n")
+        answer(args, {"file": str(args.output)}, f"Wrote the receipt to {args.output}.")
 
 
 async def _issued(context: CommandContext, slug: str, record_id: int | None, request_id: str | None) -> str:

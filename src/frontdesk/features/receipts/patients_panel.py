@@ -8,8 +8,8 @@ from frontdesk.console.domain_texts import actor_name
 from frontdesk.console.panels import PanelFile, PatientsPanel, PatientsVisit
 from frontdesk.desk.actors import actors_of
 from frontdesk.features.receipts.actions import DOWNLOAD
-from frontdesk.features.receipts.operations import PREFIX, receipt_id
-from frontdesk.features.receipts.receipts import REPORTED_BY, Receipts
+from frontdesk.features.receipts.receipt_ids import receipt_id, record_of
+from frontdesk.features.receipts.receipts import REPORTED, Receipts
 from frontdesk.texts import N_, Text
 
 _SHOWN = 20
@@ -22,7 +22,7 @@ _CHANGES = {
 _AGREED = {
     "client": N_("%(name)s says that you agreed."),
     "host": N_("The program in which %(name)s works says that you agreed."),
-    "patient": N_("Agreed by a patient's link."),
+    "patient": N_("Agreed with the patient's link and date of birth."),
     "staff": N_("Agreed by staff of the practice."),
 }
 
@@ -45,7 +45,7 @@ async def _values(visit: PatientsVisit) -> Mapping[str, object] | None:
             "file": receipt_id(each.record_id),
             "at": each.at,
             "change": _CHANGES[each.operation],
-            "agreed": Text(_AGREED[REPORTED_BY[each.consent]], name=actor_name(actors[each.actor])),
+            "agreed": Text(_AGREED[REPORTED[each.consent].by], name=actor_name(actors[each.actor])),
         }
         for each in writes
         if each.operation in _CHANGES
@@ -54,11 +54,8 @@ async def _values(visit: PatientsVisit) -> Mapping[str, object] | None:
 
 
 async def _file(visit: PatientsVisit, name: str) -> PanelFile | None:
-    number = name.removeprefix(PREFIX)
-    if not (name.startswith(PREFIX) and number.isascii() and number.isdigit() and len(number) < len(str(AFTER_ALL))):
-        return None
-    receipts = visit.services[Receipts]
-    write = await agreed_write(receipts.database, visit.practice_id, int(number))
+    receipts, record_id = visit.services[Receipts], record_of(name)
+    write = None if record_id is None else await agreed_write(receipts.database, visit.practice_id, record_id)
     if write is None or write.appointment_id != visit.appointment_id:
         return None
     text = await receipts.issue(visit.practice_id, write.record_id)

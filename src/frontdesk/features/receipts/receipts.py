@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jwt
 
@@ -22,18 +22,34 @@ from frontdesk.store.database import Database
 
 MAX_LINKS = 1000  # between a record and its signed head; heads are signed every minute
 
-REPORTED_BY: Mapping[Consent, str] = {
-    "token": "client", "elicitation": "host", "card": "host", "link": "patient", "staff": "staff"
-}  # fmt: skip
-_PROVES: Mapping[Consent, str] = {
-    "token": "The client sent the request that was read back again, with the token of the challenge. This proves that "
-    "what was executed is what was to be read back. That a person heard it and agreed is what the client says.",
-    "elicitation": "The host of the client reported that its user agreed when it asked. That a person answered is what "
-    "the host says.",
-    "card": "The host of the client reported that the button of the card was pressed. That a person pressed it is what "
-    "the host says.",
-    "link": "Somebody with the patient's link and the date of birth agreed on a page of this service.",
-    "staff": "A staff member who was signed in to the console of this service agreed.",
+
+class Reported(NamedTuple):
+    """Whose word it is that a person agreed, and what a receipt proves of it."""
+
+    by: Literal["client", "host", "patient", "staff"]
+    proves: str
+
+
+REPORTED: Mapping[Consent, Reported] = {
+    "token": Reported(
+        "client",
+        "The client sent the request that was read back again, with the token of the challenge. This proves that what "
+        "was executed is what was to be read back. That a person heard it and agreed is what the client says.",
+    ),
+    "elicitation": Reported(
+        "host",
+        "The host of the client reported that its user agreed when it asked. That a person answered is what the host "
+        "says.",
+    ),
+    "card": Reported(
+        "host",
+        "The host of the client reported that the button of the card was pressed. That a person pressed it is what the "
+        "host says.",
+    ),
+    "link": Reported(
+        "patient", "Somebody with the patient's link and the date of birth agreed on a page of this service."
+    ),
+    "staff": Reported("staff", "A staff member who was signed in to the console of this service agreed."),
 }
 
 
@@ -72,6 +88,7 @@ class Receipts:
             links = [record_digest(each).hex() for each in between]
         actor = (await actors_of(self.database, practice_id, [record["actor"]]))[record["actor"]]
         consent: Consent = record["consent"]
+        reported = REPORTED[consent]
         return {
             "iss": self.issuer,
             "iat": int(self.clock().timestamp()),
@@ -82,7 +99,7 @@ class Receipts:
                 **({} if actor.connected_by is None else {"connectedBy": actor.connected_by}),
             },
             "readBack": json.loads(record["challenge_text"])["readBack"],
-            "consent": {"kind": consent, "reportedBy": REPORTED_BY[consent], "proves": _PROVES[consent]},
+            "consent": {"kind": consent, "reportedBy": reported.by, "proves": reported.proves},
             "challenge": {"intentId": record["intent_id"].hex(), "text": record["challenge_text"]},
             "record": record_document(record["slug"], record),
             "previousHash": (record["previous"] or b"").hex(),
