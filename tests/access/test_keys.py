@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode
 
 import asyncpg
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from frontdesk.access.keys.encryption import KeyCipher, SecretKeyError
 from frontdesk.access.keys.ring import (
@@ -107,7 +107,7 @@ async def test_a_replaced_signing_key_verifies_until_its_last_token_has_expired(
     assert set(ring.verification_keys) == {old, made.key_id}
     clock.advance(1)
     assert set(ring.verification_keys) == {made.key_id}
-    assert [key["kid"] for key in ring.jwks()["keys"]] == [made.key_id]
+    assert [key["kid"] for key in ring.jwks()["keys"]] == [made.key_id, ring.audit_key.kid]
 
 
 async def test_rotating_twice_in_a_moment_never_leaves_a_gap(ring: KeyRing, clock: StoppedClock) -> None:
@@ -203,7 +203,24 @@ async def test_a_running_node_goes_on_while_the_secret_key_is_replaced(
 
 
 async def test_the_published_keys_are_the_public_halves(ring: KeyRing) -> None:
-    [key] = ring.jwks()["keys"]
+    keys = ring.jwks()["keys"]
+    private = [ring.signing_key, ring.audit_key]
+    assert [key["kid"] for key in keys] == [each.kid for each in private]
+    for key, held in zip(keys, private, strict=True):
+        _is_public_half(key, held.private)
+
+
+async def test_keys_of_the_audit_trail_stay_published(ring: KeyRing, clock: StoppedClock) -> None:
+    kids = [ring.audit_key.kid]
+    for _ in range(3):
+        kids.append((await ring.rotate(AUDIT_HEADS)).key_id)
+        clock.advance(400 * 24 * HOUR)
+    assert set(kids) < {key["kid"] for key in ring.jwks()["keys"]}
+    assert ring.audit_key.kid == kids[-1]
+    assert not set(kids) & set(ring.verification_keys), "no token is signed with one"
+
+
+def _is_public_half(key: dict[str, str], private: Ed25519PrivateKey) -> None:
     assert {name: key[name] for name in ("kty", "crv", "use", "alg")} == {
         "kty": "OKP",
         "crv": "Ed25519",
@@ -212,7 +229,7 @@ async def test_the_published_keys_are_the_public_halves(ring: KeyRing) -> None:
     }
     assert set(key) == {"kty", "crv", "use", "alg", "kid", "x"}
     public = Ed25519PublicKey.from_public_bytes(urlsafe_b64decode(key["x"] + "="))
-    public.verify(ring.signing_key.private.sign(b"message"), b"message")
+    public.verify(private.sign(b"message"), b"message")
 
 
 async def test_the_service_role_alone_can_do_all_of_this(database: Database, ring: KeyRing) -> None:

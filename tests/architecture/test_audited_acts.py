@@ -70,6 +70,7 @@ AUDITED_ELSEWHERE = {
     "restore": "cli/test_backups.py",
     "practice remove": "cli/test_removals.py",
     "serve": "cli/test_demo_data.py",
+    "audit receipt": "features/receipts/test_receipt_commands.py",
 }
 # Run in transactions that cannot write, so that none of them changes anything.
 READING = """
@@ -93,6 +94,7 @@ support-bundle --output {bundle}
 """
 WRITING_UNAUDITED = {
     "audit verify": "seals records that wait for it, and nothing else",
+    "audit verify-receipt": "reads two files, and does not use the database",
     "practice init": "writes a file, and does not use the database",
     "practice schema": "prints a file of the package",
     "completion": "prints a script, and does not use the database",

@@ -178,7 +178,7 @@ def test_an_export_can_be_checked_with_nothing_but_sha256(line: CommandLine, tra
             record["requestId"],
         ]
         text = "".join(f"{len(value.encode())}:{value}" for value in values)
-        previous = hashlib.sha256(previous + text.encode()).digest()
+        previous = hashlib.sha256(previous + hashlib.sha256(text.encode()).digest()).digest()
         assert record["hash"] == previous.hex()
     *again, of_this_export = line.json("audit", "export", "--practice", "exported")
     assert (again, of_this_export["sequence"]) == (records, 8)

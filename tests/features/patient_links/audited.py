@@ -1,3 +1,3 @@
 from tests.support.audited_features import Audited
 
-AUDITED = Audited(quiet_actions={"PatientLinks.of"})
+AUDITED = Audited(quiet_actions={"PatientLinks.of", "_Visit.render"})
