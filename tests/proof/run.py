@@ -20,6 +20,7 @@ from frontdesk.store.practices import import_practice
 from tests.proof.checker import Checker
 from tests.proof.facts import Findings
 from tests.proof.practices import NATIVE, SLUGS, UPSTREAM, practice_file
+from tests.proof.receipts import issue_some, read_agreed
 from tests.proof.recorder import Caller, History
 from tests.proof.stored import read_stored
 from tests.proof.upstream import FhirPractice
@@ -126,6 +127,8 @@ class Proof:
             later = datetime.now(UTC) + timedelta(minutes=5)  # a record may wait a minute for its seal
             report = await verify_chain(self.service.database, practice_id, later, keys=self.service.ring)
             stored.broken_chains += [violation.message for violation in report.violations]
+        stored.agreed = await read_agreed(self.owner_dsn)
+        stored.receipts = await issue_some(self.service, stored.agreed)
         return Checker(self.history, frozenset(self.agents)).check(stored)
 
     async def _until_delivered(self) -> None:

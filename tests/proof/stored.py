@@ -14,6 +14,7 @@ from tests.proof import model
 from tests.proof.lanes import When
 from tests.proof.linearize import Read, Step
 from tests.proof.practices import CELL_MINUTES
+from tests.proof.receipts import Issued, compare_receipts
 from tests.proof.recorder import AUDITED_READS, NEVER, WRITES
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Stored:
         default_factory=list
     )  # webhooks: id, type, subject, in order of arrival
     broken_chains: list[str] = field(default_factory=list)
+    agreed: list[Any] = field(default_factory=list)  # records of writes that were agreed to
+    receipts: list[Issued] = field(default_factory=list)  # of some of them
     read_at: int = field(default_factory=time.monotonic_ns)
     upstream_faults: list[str] = field(default_factory=list)
     reads_may_be_lost: bool = False  # a killed process may take the audit records of its last reads with it
@@ -78,6 +81,7 @@ def compare(checker: "Checker", stored: Stored) -> None:
     _rows(checker, stored)
     _audit(checker, stored)
     _events(checker, stored)
+    compare_receipts(checker, stored)
     for text in stored.broken_chains:
         checker.findings.add("audit chain broken", text)
     for text in stored.upstream_faults:

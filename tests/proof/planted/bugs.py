@@ -112,6 +112,14 @@ BUGS: Mapping[str, Bug] = {
         Edit(WRITES, "AND h.live AND h.held_until > p_now AND h.starts_at >= p_from", "AND h.live AND h.starts_at >= p_from"),
         Edit(SLOTS, "h.provider_id = p_provider AND h.live AND h.held_until > p_now", "h.provider_id = p_provider AND h.live"),
     ),
+    "no receipt: what was read back before a booking is not kept": Bug(
+        {"receipt missing"},
+        Edit(WRITES, "THEN i.challenge END", "AND p_change <> 'book' THEN i.challenge END"),
+    ),
+    "a receipt says something else: the read-back is kept without the name": Bug(
+        {"receipt of something else"},
+        Edit(CONFIRMATION, '"readBack": read_back}', '"readBack": proposal.read_back}'),
+    ),
     "a held time is offered": Bug(
         {"not linearizable (day)"},
         Edit(SLOTS, "h.provider_id = wanted.id AND h.live AND h.held_until > p_now", "false"),
