@@ -35,6 +35,11 @@ SHOWN = {
         r"^data: .*Harborside Medical Group",
     ],
     "confirmations": [r'"code":"confirmation_required"', r"^one appointment, two identical responses$"],
+    "consent-receipts": [
+        r"^Wrote the receipt to receipt.jws\.$",
+        r"^Receipt +valid$",
+        r"^valid: book_appointment .+ reported by the client$",
+    ],
     "errors-and-retries": [
         r"visitTypeId, procedureId, from, to, limit",
         r"^waiting for 1 s$",

@@ -18,6 +18,7 @@ GUIDES = (  # in reading order
     "booking-over-rest",
     "booking-over-mcp",
     "confirmations",
+    "consent-receipts",
     "errors-and-retries",
     "time-zones",
     "going-to-production",
