@@ -1,5 +1,5 @@
-"""What features show on pages of others: of patients, appointments, clients, the calendar, blocked time, and of a patient
-who has opened a link."""
+"""What features show on pages of others: of patients, appointments, clients, the calendar and blocked time, and on those
+that a patient's link opens."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
