@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from frontdesk.cli.exposure import Finding
+from frontdesk.cli.exposure import CheckOutcome
 from frontdesk.cli.output import counted
 from frontdesk.cli.running_service import ask_service
 
@@ -22,14 +22,14 @@ _MAX_USED_SHARE = 0.9  # of sessions and of the pools
 _SERIES = re.compile(r'^(frontdesk_[a-z_]+)(?:\{(?:step|state)="([^"]*)"\})? ([0-9.e+-]+)$', re.MULTILINE)
 
 
-def audit(measured: "Measured") -> Finding:
+def audit(measured: "Measured") -> CheckOutcome:
     detail = f"{counted(int(measured['audit_unsealed_records', '']), 'record')} not sealed yet"
     if measured["audit_unsealed_seconds", ""] > _MAX_UNSEALED_AGE.total_seconds():
         return "warning", f"{detail}: is a server running? frontdesk audit verify seals them"
     return "ok", detail
 
 
-def webhooks(measured: "Measured") -> Finding:
+def webhooks(measured: "Measured") -> CheckOutcome:
     endpoints = {state: int(value) for (name, state), value in measured.items() if name == "webhook_endpoints"}
     if not any(endpoints.values()):
         return "skipped", "there are no endpoints"
@@ -48,7 +48,7 @@ def webhooks(measured: "Measured") -> Finding:
     return "ok", ", ".join(f"{number} {state}" for state, number in endpoints.items() if number)
 
 
-def upstream_writes(measured: "Measured") -> Finding:
+def upstream_writes(measured: "Measured") -> CheckOutcome:
     waiting = int(measured["upstream_writes", "leased"] + measured["upstream_writes", "waiting"])
     age = measured["upstream_write_seconds", ""]
     if age > _MAX_UNSETTLED_AGE.total_seconds():
@@ -61,7 +61,7 @@ def upstream_writes(measured: "Measured") -> Finding:
     return "ok", f"{counted(waiting, 'write')} to FHIR servers not settled"
 
 
-async def sessions(database: "Database") -> Finding:
+async def sessions(database: "Database") -> CheckOutcome:
     from frontdesk.store.sizes import count_sessions
 
     used, limit = await count_sessions(database)
@@ -69,7 +69,7 @@ async def sessions(database: "Database") -> Finding:
     return ("warning", f"{detail}: raise max_connections") if used > _MAX_USED_SHARE * limit else ("ok", detail)
 
 
-def metrics(settings: "Settings") -> Finding:
+def metrics(settings: "Settings") -> CheckOutcome:
     """What the running service reports about itself."""
     if settings.metrics_token is None:
         return "skipped", "FRONTDESK_METRICS_TOKEN is not set: the service is not monitored"
@@ -91,7 +91,7 @@ def metrics(settings: "Settings") -> Finding:
     return "ok", "the service reports nothing unusual"
 
 
-def traces(settings: "Settings") -> Finding:
+def traces(settings: "Settings") -> CheckOutcome:
     from frontdesk.serving.address import ServingError
     from frontdesk.serving.traces import check_installed
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ON_THE_INTERNET = "https://vscode.dev/"  # where an assistant has its document
 
-Finding = tuple[Literal["ok", "warning", "failed", "skipped"], str]
+CheckOutcome = tuple[Literal["ok", "warning", "failed", "skipped"], str]
 
 
 def warnings(settings: "Settings") -> list[str]:
@@ -26,7 +26,7 @@ def warnings(settings: "Settings") -> list[str]:
     ]
 
 
-def network(settings: "Settings") -> Finding:
+def network(settings: "Settings") -> CheckOutcome:
     """Whether tokens and patient data cross the network in plain text."""
     if settings.tls_certificate is not None and settings.tls_key is not None:
         return check_certificate(settings, settings.tls_certificate, settings.tls_key, datetime.now(UTC))
@@ -47,7 +47,7 @@ def network(settings: "Settings") -> Finding:
     )
 
 
-def settings_file(loaded: "LoadedSettings") -> Finding:
+def settings_file(loaded: "LoadedSettings") -> CheckOutcome:
     """Whether other accounts can read the secrets in the file of the settings."""
     if loaded.file is None:
         return "skipped", "there is none: settings come from variables"
@@ -61,7 +61,7 @@ def settings_file(loaded: "LoadedSettings") -> Finding:
     return "ok", str(loaded.file)
 
 
-def account(_settings: "Settings") -> Finding:
+def account(_settings: "Settings") -> CheckOutcome:
     """Whether the service runs as an ordinary account."""
     if os.geteuid() != 0:
         return "ok", "the service does not run as root"
@@ -78,7 +78,7 @@ def _is_loopback(host: str) -> bool:
     return all(ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
 
 
-def client_documents(settings: "Settings") -> Finding:
+def client_documents(settings: "Settings") -> CheckOutcome:
     """The service must be able to fetch documents: clients that see them advertised do not register instead."""
     if not settings.client_metadata_documents:
         return "skipped", "FRONTDESK_CLIENT_METADATA_DOCUMENTS is off: assistants register themselves"

@@ -24,7 +24,7 @@ from frontdesk.doors.fhir.writing.booking import book
 from frontdesk.doors.fhir.writing.finding import PROPOSAL, find_pairs, find_parameters
 from frontdesk.doors.fhir.writing.json_patch import patched, require_patch
 from frontdesk.doors.fhir.writing.requests import read_document, version_matches
-from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, Writes
+from frontdesk.doors.fhir.writing.table import OPERATIONS, WRITTEN, ResourceWrites
 from frontdesk.engine.execute import Engine
 from frontdesk.engine.external_identifiers import ExternalIdentifiers
 from frontdesk.operations import Operation
@@ -151,12 +151,12 @@ async def _read(kind: ResourceType, resource_id: str, request: FhirRequest) -> R
     return Reply(200, resource, headers)
 
 
-async def _create(writes: Writes, request: FhirRequest) -> Reply:
+async def _create(writes: ResourceWrites, request: FhirRequest) -> Reply:
     await request.admit(writes.create_by)
     return await writes.create(request, await read_document(request))
 
 
-async def _change(writes: Writes, resource_id: str, request: FhirRequest) -> Reply:
+async def _change(writes: ResourceWrites, resource_id: str, request: FhirRequest) -> Reply:
     """An update, or a patch of the resource as it is now."""
     await request.admit(writes.change_by)
     document = await read_document(request)

@@ -10,7 +10,7 @@ from frontdesk.doors.fhir.writing.patients import CREATE, GET_PATIENT, change_pa
 from frontdesk.operations import Operation
 
 
-class Writes(NamedTuple):
+class ResourceWrites(NamedTuple):
     """Writes of a resource type. A change reads the resource first and needs the scope of that, too."""
 
     kind: str
@@ -20,11 +20,11 @@ class Writes(NamedTuple):
     change: Callable[[FhirRequest, str, object], Awaitable[Reply]]
 
 
-WRITTEN: Mapping[str, Writes] = {
+WRITTEN: Mapping[str, ResourceWrites] = {
     writes.kind: writes
     for writes in (
-        Writes("Appointment", BOOK, create_appointment, GET_APPOINTMENT, change_appointment),
-        Writes("Patient", CREATE, create_patient, GET_PATIENT, change_patient),
+        ResourceWrites("Appointment", BOOK, create_appointment, GET_APPOINTMENT, change_appointment),
+        ResourceWrites("Patient", CREATE, create_patient, GET_PATIENT, change_patient),
     )
 }
 IHE = "https://profiles.ihe.net/ITI/Scheduling/OperationDefinition"

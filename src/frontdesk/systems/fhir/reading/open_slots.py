@@ -19,7 +19,7 @@ from frontdesk.systems.fhir.reading.lookups import appointments_at
 from frontdesk.systems.fhir.resources.appointments import PracticeMap
 from frontdesk.systems.fhir.resources.busy import BusyTimes, busy_times
 from frontdesk.systems.fhir.resources.elements import Resource, reference_of, references, stamp
-from frontdesk.systems.fhir.resources.proposals import Proposal, proposals
+from frontdesk.systems.fhir.resources.proposals import ProposedAppointment, proposals
 from frontdesk.systems.fhir.resources.slots import NO_CLAIMS, Claims, Opening, Schedule, fits, open_runs, slot
 from frontdesk.systems.fhir.settings import Service
 from frontdesk.systems.fhir.transport.deadline import Deadline
@@ -41,7 +41,7 @@ class Window:
 
     slots: Sequence[Resource]
     busy: BusyTimes
-    proposals: Sequence[tuple[Pair, Proposal]] = ()
+    proposals: Sequence[tuple[Pair, ProposedAppointment]] = ()
 
 
 class SlotFinder:

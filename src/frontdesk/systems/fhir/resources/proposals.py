@@ -11,15 +11,15 @@ _BOOKED_AS = {"medplum": "appointment", "ihe": "appointment-resource", "argonaut
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ProposedAppointment:
     starts: int  # minutes since 1970
     ends: int
     resource: Resource  # an Appointment without an id, to be sent back by a booking
 
 
-def proposals(found: Iterable[Resource]) -> list[Proposal]:
+def proposals(found: Iterable[Resource]) -> list[ProposedAppointment]:
     return [
-        Proposal(starts, ends, each)
+        ProposedAppointment(starts, ends, each)
         for each in found
         if each.get("status") == "proposed"
         and (starts := minute(each.get("start"))) is not None
