@@ -100,7 +100,7 @@ def paste(demo: Clinic, script: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,5 +1,4 @@
-"""What features show on pages of others: of patients, appointments, clients, the calendar and blocked time, and on those
-that a patient's link opens."""
+"""What features show on pages of others: of patients, appointments, clients, the calendar, blocked time and links."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
