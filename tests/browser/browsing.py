@@ -92,7 +92,7 @@ class PageErrors:
     expected: list[str] = field(default_factory=list)  # patterns of what a test provokes on purpose
 
     def watch(self, page: Page) -> None:
-        page.on("console", self._said)
+        page.on("console", self._record_message)
         page.on("pageerror", lambda error: self._note(f"error in a script: {error}"))
         page.on("request", self._asked)
 
@@ -106,7 +106,7 @@ class PageErrors:
         unexpected = [each for each in self.noted if not any(re.search(known, each) for known in self.expected)]
         assert not unexpected, "\n".join(unexpected)
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self._note(f"{message.type}: {message.text} ({message.location.get('url')})")
 

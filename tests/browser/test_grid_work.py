@@ -68,9 +68,9 @@ def note_toasts(page: Page) -> None:
     """Keeps what toasts say, since they leave by themselves."""
     page.evaluate(
         """() => {
-          window.said = [];
+          window.toasts = [];
           new MutationObserver((changes) => {
-            for (const { addedNodes } of changes) for (const node of addedNodes) window.said.push(node.textContent);
+            for (const { addedNodes } of changes) for (const node of addedNodes) window.toasts.push(node.textContent);
           }).observe(document.querySelector("body > [data-toasts]"), { childList: true });
         }"""
     )
@@ -176,7 +176,7 @@ def test_the_schedule_stays_while_the_service_is_away(window: Open, agent: Agent
     expect(entry(page, "Staying")).to_be_visible()
     note_toasts(page)
     page.get_by_role("link", name="Next day").click()
-    page.wait_for_function("window.said.some((words) => words.startsWith('The service cannot be reached'))")
+    page.wait_for_function("window.toasts.some((words) => words.startsWith('The service cannot be reached'))")
     expect(entry(page, "Staying")).to_be_visible()
     page.unroute("**/console/**")
     expect(page.get_by_text("Live", exact=True)).to_be_visible()

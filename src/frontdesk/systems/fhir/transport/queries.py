@@ -102,7 +102,7 @@ class CombinedQuery(Generic[T_co]):
 def searches(kind: str, name: str, values: Sequence[str], parameters: Parameters = ()) -> list[SearchQuery]:
     """Searches for records that match one of the values: several, because the length of a URL is limited."""
     chunks = [values[at : at + _MAX_VALUES_PER_QUERY] for at in range(0, len(values), _MAX_VALUES_PER_QUERY)]
-    return [SearchQuery(kind, [(name, ",".join(some)), *parameters]) for some in chunks]
+    return [SearchQuery(kind, [(name, ",".join(chunk)), *parameters]) for chunk in chunks]
 
 
 def bundle(kind: Literal["batch", "transaction"], entries: Sequence[Resource]) -> Resource:
