@@ -39,6 +39,7 @@ async def action_context(
         expires_at=now + SESSION_LIFETIME,
         locked_at=None,
         lock_after_minutes=None,
+        pin_chosen_at=None,
     )
     return ActionContext(session, world.clock(), "0" * 32, world.service.engine.audit)
 

@@ -48,7 +48,7 @@ WHERE s.staff_id = $1 AND n.staff_id = $1 AND s.locked_at IS NULL
 """
 _END_IDLE = "DELETE FROM staff_session WHERE staff_id = $1 AND last_seen_at <= $2"
 _SET = """
-INSERT INTO staff_pin VALUES ($1, $2, $3)
+INSERT INTO staff_pin VALUES ($1, $2, $3, $4)
 ON CONFLICT (staff_id) DO UPDATE SET sealed = excluded.sealed, lock_after_minutes = excluded.lock_after_minutes
 """
 
@@ -94,7 +94,7 @@ class DeskLock:
         if minutes not in LOCK_AFTER_MINUTES:
             raise StaffError("Choose one of the times.")
         encrypted = await self._encrypted(pin)
-        await self._with_pin(session, current, request_id, "console.set_pin", _SET, encrypted, minutes)
+        await self._with_pin(session, current, request_id, "console.set_pin", _SET, encrypted, minutes, self._clock())
 
     async def remove_pin(self, session: StaffSession, current: str, request_id: str) -> None:
         delete = "DELETE FROM staff_pin WHERE staff_id = $1"
@@ -157,7 +157,8 @@ class DeskLock:
         allowed = True
         async with transaction_or_problem(self._database, _OUTAGE) as connection:
             row = await session_for_update(connection, session)
-            if row["sealed"] is not None and self._decrypted(row["sealed"]):
+            is_known = row["sealed"] is not None and bool(self._decrypted(row["sealed"]))
+            if is_known:
                 allowed = await self._is_right(connection, row, current)
             if allowed:
                 now = self._clock()
@@ -165,6 +166,8 @@ class DeskLock:
                     await connection.execute(_END_IDLE, session.staff_id, now - IDLE)
                 # Else a longer time, or none, would open desks that are locked by the present one.
                 await connection.execute(_LOCK_IDLE, session.staff_id, now)
+                if not is_known:
+                    await connection.execute("DELETE FROM staff_pin WHERE staff_id = $1", session.staff_id)
                 await connection.execute(sql, session.staff_id, *values)
             await self._sessions.record(
                 connection,

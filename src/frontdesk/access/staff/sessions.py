@@ -37,7 +37,8 @@ Means = Literal["link", "oidc", "passkey"]
 _SESSION = """
 SELECT s.digest, s.staff_id, m.name, m.role, m.language, m.practice_id, p.slug AS practice_slug,
        p.name AS practice_name, p.time_zone, p.time_format, p.date_format, p.features, p.version AS directory_version,
-       s.means, s.created_at, s.last_seen_at, s.expires_at, s.locked_at, n.lock_after_minutes
+       s.means, s.created_at, s.last_seen_at, s.expires_at, s.locked_at, n.lock_after_minutes,
+       n.chosen_at AS pin_chosen_at
 FROM staff_session s JOIN staff m USING (staff_id) JOIN practice p USING (practice_id)
 LEFT JOIN staff_pin n USING (staff_id)
 WHERE s.digest = $1 AND NOT (m.disabled OR p.suspended)
@@ -97,6 +98,7 @@ class StaffSession(StaffMember):
     expires_at: datetime
     locked_at: datetime | None
     lock_after_minutes: int | None  # None: the staff member has no PIN
+    pin_chosen_at: datetime | None
 
     @property
     def idle(self) -> timedelta:

@@ -153,9 +153,11 @@ async def _decide(request: ConsoleRequest) -> Response:
 
 def _needed_proof(request: ConsoleRequest) -> Literal["pin", "sign-in"] | None:
     """How staff show that it is them who give access to patients' data; None if they have just signed in."""
-    if request.context.now - request.session.created_at <= _FRESH_SIGN_IN:
+    signed_in_at, chosen_at = request.session.created_at, request.session.pin_chosen_at
+    if request.context.now - signed_in_at <= _FRESH_SIGN_IN:
         return None
-    return "sign-in" if request.session.lock_after_minutes is None else "pin"
+    # One that was first set later may be that of somebody who found the desk open.
+    return "sign-in" if chosen_at is None or chosen_at > signed_in_at + _FRESH_SIGN_IN else "pin"
 
 
 async def _missing_proof(request: ConsoleRequest) -> str | Text | None:

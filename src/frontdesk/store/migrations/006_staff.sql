@@ -55,7 +55,8 @@ CREATE INDEX staff_session_desk ON staff_session (desk) WHERE desk IS NOT NULL;
 CREATE TABLE staff_pin (
     staff_id           text PRIMARY KEY REFERENCES staff,
     sealed             bytea NOT NULL,  -- salt and scrypt hash, encrypted with the operator's secret key
-    lock_after_minutes integer NOT NULL CHECK (lock_after_minutes BETWEEN 2 AND 30)
+    lock_after_minutes integer NOT NULL CHECK (lock_after_minutes BETWEEN 2 AND 30),
+    chosen_at          timestamptz NOT NULL  -- when the first was set of those that were changed with the present one
 );
 
 -- Passkeys of staff (WebAuthn), looked up by their credential id.
