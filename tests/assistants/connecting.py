@@ -35,7 +35,7 @@ class Assistant:
     def challenge(self) -> str:
         return base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
 
-    def request(self, **changes: str | None) -> dict[str, str]:
+    def request(self, **changes: Any) -> dict[str, Any]:
         """The parameters of an authorization request."""
         given = {
             "response_type": "code",

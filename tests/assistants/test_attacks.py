@@ -1,6 +1,7 @@
 """What an attacker tries with codes, tokens, redirects and the consent page, and what stays refused."""
 
 import re
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
@@ -24,7 +25,7 @@ from tests.assistants.connecting import (
 )
 from tests.console.admin_pages import text_of
 from tests.console.desk import records
-from tests.console.signing_in import TEST_STAFF, browser_at, signed_in
+from tests.console.signing_in import TEST_STAFF, browser_at, link_token, signed_in, use_link
 from tests.doors.mcp_speech import call, problem, send
 from tests.support.shared_database import world_of_a_module
 from tests.support.world import World
@@ -119,21 +120,28 @@ async def test_nobody_is_sent_to_an_application_before_signing_in(world: World) 
         ({"code_challenge": "short"}, "invalid_request"),
         ({"resource": "https://other.example/mcp"}, "invalid_target"),
         ({"resource": "http://test/api"}, "invalid_target"),
+        ({"resource": "http://test/fhir/R4"}, "invalid_target"),
         ({"resource": "http://test.evil.example/mcp"}, "invalid_target"),
         ({"scope": "nonsense"}, "invalid_scope"),
         ({"prompt": "none"}, "consent_required"),
+        ({"state": "s" * 2001}, "invalid_request"),
+        ({"response_type": "code token"}, "unsupported_response_type"),
+        *(({name: ["x", "y"]}, "invalid_request") for name in ("state", "scope", "prompt", "response_type")),
     ],
 )
 async def test_a_request_that_weakens_the_flow_is_refused_on_a_page_of_ours(
-    world: World, admin: httpx.AsyncClient, changes: dict[str, str | None], error: str
+    world: World, admin: httpx.AsyncClient, changes: dict[str, Any], error: str
 ) -> None:
     """Else anybody could register an address, and send staff there by a link to us."""
-    assistant = await registered(world)
+    assistant, nobody = await registered(world), world.anonymous()
+    first = await nobody.get("/oauth/authorize", params=assistant.request(**changes))
+    assert first.headers["location"].startswith("/console/connect?")
+    assert (await nobody.get(first.headers["location"])).headers["location"].startswith("/console/sign-in?")
     refused = await consent_page(admin, assistant, **changes)
     assert (refused.status_code, "location" in refused.headers) == (400, False)
     assert f"so nothing was connected: {error}, " in text_of(refused)
     page = await consent_page(admin, assistant)
-    asked = urlencode(given(assistant.request(**changes))).replace("&", "&amp;")
+    asked = urlencode(given(assistant.request(**changes)), doseq=True).replace("&", "&amp;")
     forged = re.sub(r'name="request" value="[^"]*"', f'name="request" value="{asked}"', page.text)
     for decision in ("connect", "cancel"):
         refused = await decide(admin, forged, decision, *EVERYTHING)
@@ -307,6 +315,28 @@ async def test_a_pin_is_such_a_proof_and_wrong_ones_end_the_session(world: World
     assert outcomes[-6:] == ["unauthorized", "unauthorized", "executed", *["unauthorized"] * 3]
 
 
+async def test_a_pin_that_was_first_set_at_a_desk_left_open_is_no_such_proof(world: World) -> None:
+    staff, assistant = await signed_in(world, name="Lee"), await registered(world)
+    world.clock.advance(minutes=6)
+    pin = {"pin": "2580", "again": "2580", "minutes": "15"}
+    assert (await staff.post("/console/pin", data=pin)).status_code == 303
+    for new in ("", "3691"):
+        if new:
+            changed = {"pin": new, "again": new, "minutes": "15", "current": "2580"}
+            assert (await staff.post("/console/pin", data=changed)).status_code == 303
+        page = await consent_page(staff, assistant)
+        refused = await decide(staff, page.text, "connect", "patients", pin=new or "2580")
+        assert (refused.status_code, "location" in refused.headers) == (422, False)
+        assert "needs a fresh sign-in" in text_of(refused)
+    # It is one for sessions that its owner opens later.
+    later = world.anonymous()
+    world.clock.advance(minutes=1)
+    assert (await use_link(later, await link_token(world, staff.headers[TEST_STAFF]))).status_code == 303
+    world.clock.advance(minutes=6)
+    page = await consent_page(later, assistant)
+    assert "code" in answer_of(await decide(later, page.text, "connect", "patients", pin="3691"))
+
+
 async def test_a_person_of_another_practice_connects_only_their_own(world: World, admin: httpx.AsyncClient) -> None:
     stranger = await signed_in(world, role="admin", practice="other", name="Stranger")
     assistant = await connected(world, admin)
@@ -438,6 +468,13 @@ async def test_registrations_are_checked_limited_and_expire(world: World) -> Non
 async def test_an_application_of_two_sites_and_this_machine_registers(world: World) -> None:
     redirects = ("https://a.example/", "https://b.example/", "http://127.0.0.1/", "http://localhost/", "http://[::1]/")
     assert (await registered(world, *redirects)).client_id.startswith("app_")
+    http = browser_at(world, "203.0.113.79")
+    for many in (
+        [REDIRECT, *(f"http://127.0.0.1:{n}/" for n in range(1, 5))],
+        [f"cursor://anysphere.cursor-mcp/{n}" for n in range(500)],
+    ):
+        refused = await http.post("/oauth/register", json={"redirect_uris": many})
+        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_redirect_uri")
 
 
 async def test_registrations_of_a_day_are_limited_in_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from frontdesk.access.assistants.redirects import LOOPBACK, MAX_URI_LENGTH, host_of, is_allowed, is_local
+from frontdesk.access.assistants.redirects import MAX_URI_LENGTH, host_of, is_allowed, is_local
 from frontdesk.domain.errors import Problem
 from frontdesk.domain.ids import APPLICATION_FORM, random_base62
 from frontdesk.domain.text import character_error
@@ -15,7 +15,7 @@ from frontdesk.store.database import Database
 UNUSED_LIFETIME = timedelta(hours=24)  # of a registration that nobody has agreed to
 REGISTERED = re.compile(rf"{APPLICATION_FORM}\Z")
 _MAX_NAME_LENGTH = 100
-_MAX_REDIRECTS = 3  # those of the loopback interface count as one
+_MAX_REDIRECTS = 3  # and as many of the machine of the browser, which has three names
 _MAX_REGISTRATIONS = 1000  # a day
 _REGISTER = """
 INSERT INTO application (application_id, name, redirect_uris, registered_at)
@@ -120,12 +120,13 @@ def _described(application_id: str, description: Mapping[str, object]) -> Applic
     if (
         not isinstance(redirects, list)
         or not all(isinstance(uri, str) and is_allowed(uri) for uri in redirects)
-        or not 1 <= len({LOOPBACK if is_local(uri) else uri for uri in redirects}) <= _MAX_REDIRECTS
+        or not redirects
+        or any(len(uris) > _MAX_REDIRECTS for uris in _by_place(redirects))
     ):
         raise ApplicationError(
             "invalid_redirect_uri",
-            f"redirect_uris must have 1 to {_MAX_REDIRECTS} addresses of at most {MAX_URI_LENGTH} characters: https, "
-            "or http on the loopback interface, where all count as one.",
+            f"redirect_uris must have 1 to {_MAX_REDIRECTS} https addresses of at most {MAX_URI_LENGTH} characters, as "
+            "many http addresses of the loopback interface, or both.",
         )
     for field, needed in (("grant_types", "authorization_code"), ("response_types", "code")):
         value = description.get(field)
@@ -138,3 +139,9 @@ def _described(application_id: str, description: Mapping[str, object]) -> Applic
             "invalid_client_metadata", f"client_name must be one line of 1 to {_MAX_NAME_LENGTH} characters."
         )
     return Application(application_id, name, tuple(dict.fromkeys(redirects)))
+
+
+def _by_place(redirects: list[str]) -> tuple[set[str], set[str]]:
+    """Those on the web, and those on the machine of the browser."""
+    local = set(filter(is_local, redirects))
+    return set(redirects) - local, local
