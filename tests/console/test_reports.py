@@ -124,6 +124,10 @@ async def test_a_name_that_a_spreadsheet_would_compute_is_downloaded_as_text(
     rows = await downloaded(admin, "providers")
     assert f"'{formula}" in [row[0] for row in rows]
     assert _cell("a;=1+1\t@b;c=d") == "a;'=1+1\t'@b;c=d", "spreadsheets of other countries split at these"
+    for text in ("\uff1d1+1", "\uff0b1", "\uff20x", "  =1+1", "\t=1"):
+        assert "'" in str(_cell(text)), "read as the narrow character, or after what is trimmed"
+        assert str(_cell(f"Dr; {text}")).count("'") >= 1
+    assert _cell("Dr. Mary-Ann O'Brien; Sr.") == "Dr. Mary-Ann O'Brien; Sr."
     assert await stored(world, "SELECT FROM provider WHERE practice_id = $1 AND name = $2", formula)
 
 

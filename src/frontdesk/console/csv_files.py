@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from starlette.responses import PlainTextResponse
 
-_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r])")  # at the start of a cell, also where ; or tabs separate cells
+# At the start of a cell, also where ; or tabs separate cells. Spreadsheets read wide characters as the narrow ones.
+_FORMULA = re.compile(r"((?:^|[;\t\r\n]) *)(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 def csv_file(name: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> PlainTextResponse:
