@@ -310,7 +310,7 @@ async def _phone_numbers(database: "Database") -> tuple[State, str]:
 
     slugs = await practices_with_substring_match(database)
     if not slugs:
-        return "ok", "few digits match by the end of a number"
+        return "ok", "fewer than seven digits match by the end of a number, so an area code identifies nobody"
     return "warning", (
         f"an area code is enough to match a patient's number at {', '.join(slugs)}: "
         "set phoneMatch: ending in the practice file, unless callers give other digits"
