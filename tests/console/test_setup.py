@@ -8,7 +8,9 @@ import pytest
 from frontdesk.practice_file import parse
 from frontdesk.store.practices import import_practice
 from tests.console.admin_pages import text_of
+from tests.console.filled_forms import send
 from tests.console.signing_in import signed_in
+from tests.console.test_practice_forms import apply
 from tests.support.world import PRACTICE, World, book, slots
 
 EMPTY = "practice: {slug: empty, name: Empty Practice, timeZone: America/New_York}"
@@ -84,3 +86,26 @@ async def test_a_booking_is_remembered_when_the_counts_are_forgotten(world: Worl
 
 async def test_staff_do_not_see_it(staff: httpx.AsyncClient) -> None:
     assert (await staff.get("/console/setup")).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("form", "typed"),
+    [("locations", {"timeZone": "America/New_York"}), ("visit-types", {"patientKind": "any"})],
+)
+async def test_a_practice_that_is_set_up_here_matches_numbers_by_their_ending(
+    world: World, admin: httpx.AsyncClient, form: str, typed: dict[str, str]
+) -> None:
+    """As one that begins with a file of `practice init`. The choice of an admin stays."""
+    address, rule = f"/console/practice/{form}/edit", "SELECT phone_match FROM practice WHERE slug = 'empty'"
+    assert await world.database.fetchval(rule) == "anywhere", "as the file without the setting says"
+    shown = await send(admin, await admin.get(address), address, name="Downtown", **typed)
+    assert "Phone numbers match any four digits anywhere in the number fewer than seven digits by the end" in text_of(
+        shown
+    )
+    await apply(admin, shown, address)
+    assert await world.database.fetchval(rule) == "ending"
+    await world.database.write("UPDATE practice SET phone_match = 'anywhere' WHERE slug = 'empty' RETURNING true")
+    shown = await send(admin, await admin.get(address), address, name="Uptown", **typed)
+    assert "Phone numbers match" not in text_of(shown)
+    await apply(admin, shown, address)
+    assert await world.database.fetchval(rule) == "anywhere"

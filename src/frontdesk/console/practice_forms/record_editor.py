@@ -89,6 +89,8 @@ class RecordKind:
             parent[self.section] = without(parent.get(self.section, []), record_id)
             self.forget(document, record_id)
             return Edited(document, {}, {})
+        if not (opened.stored.locations or opened.stored.providers or opened.stored.visit_types):
+            document["practice"].setdefault("phoneMatch", "ending")  # a new practice, as `practice init` writes it
         index = place_of(parent, self.section, record_id or next_id(self.taken(opened.stored)))
         fields = fields_for(self.fields, opened.directory.practice)
         put(fields, parent[self.section][index], form)
