@@ -26,13 +26,14 @@ REQUESTS: list[tuple[Sequence[str], set[str]]] = [
     ((f"{ADDRESS}{MCP}",), {MCP}),
     ((f"{ADDRESS}{FHIR}",), {FHIR}),
     ((f"{ADDRESS}{MCP}/",), {MCP}),
+    ((f"{ADDRESS}{MCP}?toolset=voice",), {MCP}),
     ((f"{ADDRESS}{API}", f"{ADDRESS}{MCP}"), {API, MCP}),
     ((f"{ADDRESS}{FHIR}", f"{ADDRESS}{API}", f"{ADDRESS}{API}"), {API, FHIR}),
     ((f"{ADDRESS}{MCP}", ADDRESS), EVERYWHERE),
 ]
 UNKNOWN = (
     "https://evil.example/mcp", f"{ADDRESS}.evil.example/mcp", f"{ADDRESS}@evil.example/mcp", f"{ADDRESS}//mcp",
-    f"{ADDRESS}/api/patients", f"{ADDRESS}/MCP", f"{ADDRESS}/mcp#x", f"{ADDRESS}/mcp?x", f"{ADDRESS}/fhir",
+    f"{ADDRESS}/api/patients", f"{ADDRESS}/MCP", f"{ADDRESS}/mcp#x", f"{ADDRESS}/mcp#?x", f"{ADDRESS}/fhir",
     f"{ADDRESS}/console", f"{ADDRESS}/mcp/../api", f"{ADDRESS}:80/mcp", "/mcp", "mcp", "https://test/mcp",
     "HTTP://test/mcp", "http://[", "*",
 )  # fmt: skip
