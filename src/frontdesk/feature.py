@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from frontdesk.console.navigation import NavItem
     from frontdesk.console.panels import About, Panel, PatientsPanel, ShownDays
     from frontdesk.desk.arrivals import MarkVisits
+    from frontdesk.domain.consent import Consent
     from frontdesk.doors.fhir.pending import PendingAppointments
     from frontdesk.doors.metrics import Metrics
     from frontdesk.engine.execute import Engine
@@ -95,7 +96,7 @@ class Feature:
     scopes: Mapping[str, str] = field(default_factory=dict)
     """What each lets a client do. No client holds one that it was not given by name."""
     events: tuple[str, ...] = ()  # types of webhook events
-
+    approvals: "tuple[Consent, ...]" = ()  # kinds of consent that people give to a pending write on its pages
     has_commands: bool = False  # in `commands.py`, which the command line imports without the other parts
 
     def is_enabled(self, stored: StoredFeatures) -> bool:

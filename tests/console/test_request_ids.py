@@ -1,5 +1,6 @@
 """The request id of an audit record is the trace id of the answer, on every page that leaves one."""
 
+from secrets import token_bytes
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +12,7 @@ from frontdesk.console.guard import Page
 from frontdesk.console.practice_forms.editor import Editor
 from frontdesk.console.routes import pages
 from frontdesk.feature import features
-from tests.assistants.connecting import connected, registered
+from tests.assistants.connecting import client_of, connected, registered
 from tests.console.desk import records, stored
 from tests.console.filled_forms import form_of
 from tests.console.signing_in import TEST_STAFF, link_token, signed_in, use_link
@@ -88,17 +89,27 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
         insert = "INSERT INTO staff_session VALUES ($1, $2, 'link', 'A browser', $3, $3, $4)"
         await world.database.write(insert, owner.encode(), owner, now, now + SESSION_LIFETIME)
     if page.path.startswith("/assistants/"):
-        assistant = await connected(world, await signed_in(world))
-        select = "SELECT client_id FROM client WHERE application_id = $1"
-        ids["client_id"] = await world.database.fetchval(select, assistant.client_id)
+        ids["client_id"] = await client_of(world, await connected(world, await signed_in(world)))
     elif "{client_id}" in page.path:
         ids["client_id"] = (await world.client()).headers["X-Test-Client"]
     if "{feed_id}" in page.path:
         added = await (await signed_in(world, role="admin")).post("/console/practice/feeds", data={"provider": "10"})
         ids["feed_id"] = added.text.partition('action="/console/practice/feeds/')[2].partition("/revoke")[0]
+    if page.path.startswith("/approvals"):
+        ids["approval_id"] = await pending_approval(world)
     if "{endpoint_id}" in page.path:
         ids["endpoint_id"] = await endpoint(world)
     return ids
+
+
+async def pending_approval(world: World) -> str:
+    add = """INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, approval, proposal,
+    created_at, expires_at, keep_until)
+    VALUES ($1, $2, 'fd_x', 'book_appointment', '', 'challenged', 'pending', '{"readBack": {}, "requestId": "0"}',
+    $3::timestamptz, $3 + interval '1 hour', $3 + interval '1 hour') RETURNING 1"""
+    intent_id = token_bytes(32)
+    await stored(world, add, intent_id, world.clock())
+    return intent_id.hex()
 
 
 async def absence(world: World) -> str:
@@ -119,6 +130,8 @@ async def form_for(world: World, page: Page, browser: httpx.AsyncClient, agent: 
     forms: dict[str, dict[str, Any]] = {
         "/agent": {"do": "run", "client": agent.headers["X-Test-Client"], "operation": "get_practice"},
         "/appointments/{appointment_id}/move": {"slot": slot},
+        "/assistants/distrust": {"host": "assistant.example"},
+        "/assistants/trust": {"host": "assistant.example"},
         "/arrivals/{appointment_id}": {"step": "call_in", "key": "another key"},
         "/appointments/{appointment_id}/record": {"status": "arrived", "key": "a key"},
         "/blocks": {"who": "provider-10", "from": "2026-12-01", "anyway": "yes"},

@@ -14,6 +14,7 @@ NOBODYS: Mapping[str, str] = {
     "client_id": "fd_" + "0" * 20,
     "endpoint_id": "whk_1_" + "0" * 16,
     "feed_id": "feed_1_" + "0" * 16,
+    "approval_id": "0" * 64,
     "passkey_id": "pk_" + "0" * 20,
     "number": "0" * 8,
     "ending": "yaml",

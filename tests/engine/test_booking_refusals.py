@@ -120,7 +120,7 @@ async def test_a_challenge_is_stored_only_for_what_would_succeed(
         times = {"startsAt": "2030-01-07T15:00Z", "endsAt": "2030-01-07T15:15Z", "busyUntil": "2030-01-07T15:15Z"}
         booking = {"version": current + newer, "patientId": ada, "providerId": 10, **times, **given}
         row = await connection.fetchrow(
-            "SELECT * FROM issue_challenge($1, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', '{}', $2, '{}')",
+            "SELECT * FROM issue_challenge($1, 'i', 'c', 'book', 'f', now(), now(), '{}', 'r', '{}', $2, '{}', NULL)",
             practice,
             orjson.dumps(booking).decode(),
         )

@@ -116,11 +116,12 @@ async def _dialogues(world: World, count: int, seed: int) -> Counter[str]:
         ("confirm_attendance", {"appointmentId": appointment}),
         ("reschedule_appointment", {"appointmentId": appointment, "slotId": free[6]["id"]}),
     ]
-    demands = ("elicitation", "card")
+    demands = ("elicitation", "card", "staff")
     model = Model(random.Random(seed), agent, writes)
     for number in range(count):
-        if number % max(count // 4, 1) == 0:  # now one demand, now the other
-            first, second = demands if number // max(count // 4, 1) % 2 else demands[::-1]
+        turn, begun = divmod(number, max(count // 6, 1))
+        if begun == 0:  # now one demand, now another
+            first, second = demands[turn % 3], demands[(turn + 1) % 3]
             await demand(
                 world,
                 bookAppointment=first,

@@ -52,7 +52,7 @@ _KINDS = (
         "The practice requires another proof of consent",
         "The practice requires that a person agrees to this operation in a way that this call does not prove. Nothing "
         "was executed. The detail says what is accepted.",
-        "Only in a way that the detail names. An unchanged resend fails again.",
+        "Only in a way that the detail names. Before that, an unchanged resend fails again.",
     ),
     ErrorKind(
         "quota_exceeded",

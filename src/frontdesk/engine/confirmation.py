@@ -13,13 +13,21 @@ import orjson
 
 from frontdesk import tracing
 from frontdesk.access.limits.patient_budget import check_spent
-from frontdesk.access.limits.write_limits import check_write_limit, write_limits
+from frontdesk.access.limits.write_limits import MAX_PENDING_APPROVALS, check_write_limit, write_limits
 from frontdesk.audit.reading import exact_time
 from frontdesk.audit.trail import AuditEntry, AuditTrail
 from frontdesk.domain.appointments import conflict_detail
-from frontdesk.domain.consent import Consent, consent_required, meets
+from frontdesk.domain.consent import REPORTED_BY_HOST, Consent, consent_required, meets
 from frontdesk.domain.errors import APPOINTMENT_CHANGED, PATIENT_EXISTS, PATIENT_OVERLAP, Problem, declined
-from frontdesk.engine.consent import Challenge, choose_consent, consent_of, is_recognized, new_token
+from frontdesk.engine.consent import (
+    APPROVAL_LIFETIME,
+    Challenge,
+    approval_required,
+    choose_consent,
+    consent_of,
+    is_recognized,
+    new_token,
+)
 from frontdesk.engine.intents import Intents, StoredIntent, intent_of_key, intent_of_token, mismatch
 from frontdesk.operations import Context, Operation, Proposal
 from frontdesk.operations._fields import Input, WriteInput
@@ -109,6 +117,7 @@ class Writes:
         intent = write.intent
         if intent is None and write.by_agent:
             raise await self.challenge(write)
+        approval = None
         if intent is not None and not self._commit_comes_first(write):
             found = await self._find(write, intent)
             if found is None and write.by_agent:
@@ -116,8 +125,10 @@ class Writes:
             stored = None if found is None else found.replayed(intent)
             if stored:
                 return stored
-        if write.missing_consent is not None:
-            raise await self._refused(write, consent_required(write.missing_consent))
+            approval = None if found is None else found.approval
+        if write.missing_consent is not None and approval != "approved":
+            problem = consent_required(write.missing_consent) if approval is None else approval_required(approval)
+            raise await self._refused(write, problem)
         for _ in range(_STALE_ATTEMPTS):
             try:
                 proposal: Proposal = await run_operation(write.operation, write.context, write.given)
@@ -135,6 +146,8 @@ class Writes:
                     await self._refuse(write, proposal, outcome)
                 case "unrecognized" | "expired":
                     raise await self.challenge(write)
+                case "approval_pending" | "approval_refused":
+                    raise await self._refused(write, approval_required(outcome.kind.removeprefix("approval_")))
                 case "incomplete" if intent is not None:
                     # Another call executes the same write: return its result, or try again if it executed nothing.
                     stored = await self.stored_result(write, intent)
@@ -155,7 +168,8 @@ class Writes:
         context = write.context
         asks = await self._choose_consent(write)
         token = new_token(asks)
-        expires_at = (context.now + self.token_lifetime).replace(microsecond=0)
+        lifetime = APPROVAL_LIFETIME if asks in context.caller.approvals else self.token_lifetime
+        expires_at = (context.now + lifetime).replace(microsecond=0)
         intent = Intent(intent_of_token(token), write.fingerprint, is_key=False)
         for _ in range(_STALE_ATTEMPTS):
             try:
@@ -164,9 +178,11 @@ class Writes:
                 await self._refused(write, problem)
                 raise
             # A person whom the host asks has only the read-back to notice the wrong patient, also of a booking.
-            named = proposal.patient_id if asks == "token" else proposal.read_back.get("patientId")
+            patient = proposal.read_back.get("patientId")
+            named = patient if asks in REPORTED_BY_HOST else proposal.patient_id
             read_back = {**await _patient_name(context, named), **proposal.read_back}
-            record = _challenge_record(write, intent, expires_at, proposal, read_back)
+            shown = {**await _patient_name(context, patient), **read_back} if asks in context.caller.approvals else None
+            record = _challenge_record(write, intent, expires_at, proposal, read_back, shown)
             outcome = await context.system.changes.challenge(proposal.change, record)
             if outcome.result is not None:
                 self.audit.seal_soon(context.caller.practice_id)
@@ -246,8 +262,14 @@ async def run_operation(operation: Operation[Input, Result], context: Context, g
 
 
 def _challenge_record(
-    write: Write, intent: Intent, expires_at: datetime, proposal: Proposal, read_back: Mapping[str, object]
+    write: Write,
+    intent: Intent,
+    expires_at: datetime,
+    proposal: Proposal,
+    read_back: Mapping[str, object],
+    shown: Mapping[str, object] | None,
 ) -> ChallengeRecord:
+    """`shown` is the read-back for staff who have to approve the write."""
     caller, limits = write.context.caller, write.context.caller.limits
     return ChallengeRecord(
         intent=intent,
@@ -261,9 +283,11 @@ def _challenge_record(
             "patientsPerHour": limits.patients_per_hour,
             "patientsPerDay": limits.patients_per_day,
             "bookedFor": proposal.change.patient_id if isinstance(proposal.change, Book) else None,
+            "pendingApprovals": MAX_PENDING_APPROVALS,
             **(write_limits(limits) or {}),
         },
         challenge=orjson.dumps({"at": exact_time(write.context.now), "readBack": read_back}).decode(),
+        proposal=None if shown is None else {"readBack": shown, "requestId": write.request_id},
     )
 
 

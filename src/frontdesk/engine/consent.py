@@ -6,7 +6,7 @@ be passed off as one of another.
 
 import secrets
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from frontdesk.access.clients.caller import Caller
 from frontdesk.domain.consent import Consent, consent_required, meets
@@ -14,6 +14,13 @@ from frontdesk.domain.errors import Problem
 from frontdesk.domain.local_time import iso_utc
 from frontdesk.operations import Operation
 
+# Staff have a patient in front of them: they get half a working day, not the minutes of a call.
+APPROVAL_LIFETIME = timedelta(hours=4)
+_APPROVAL_NEEDED = (
+    "Nothing was executed. A staff member of the practice must approve this change in the console. After that, send "
+    "the identical request with the confirmationToken; until then it is refused with consent_required. Webhooks of "
+    "the practice tell of the decision."
+)
 _PREFIXES: Mapping[Consent, str] = {"token": "", "elicitation": "elicitation-", "card": "card-"}
 
 
@@ -22,16 +29,18 @@ class Challenge(Problem):
 
     def __init__(self, asks: Consent, token: str, expires_at: datetime, read_back: Mapping[str, object]) -> None:
         extra = {"confirmationToken": token, "expiresAt": iso_utc(expires_at), "readBack": read_back}
-        super().__init__("confirmation_required", extra=extra)
+        super().__init__("confirmation_required", _APPROVAL_NEEDED if asks == "staff" else None, extra=extra)
         self.asks = asks
 
 
 def choose_consent(operation: Operation, caller: Caller, host: Collection[Consent]) -> Consent:
-    """The way in which this caller's host asks; `consent_required` if it has none that the practice accepts.
+    """The way in which a person is asked; `consent_required` if there is none that the practice accepts.
 
     Clients with credentials of their own get the token of the contract unless the practice demands more.
     """
     demanded = caller.demands.get(operation.name)
+    if demanded in caller.approvals:
+        return demanded
     wanted: tuple[Consent, ...] = ("elicitation", "card")
     if meets("token", demanded):
         wanted = ("elicitation", "token") if caller.staff_id is not None else ("token",)
@@ -42,8 +51,19 @@ def choose_consent(operation: Operation, caller: Caller, host: Collection[Consen
     raise consent_required(demanded)
 
 
+def approval_required(approval: str) -> Problem:
+    """The refusal of a write that a staff member has not approved yet, or has refused."""
+    if approval == "refused":
+        detail = "A staff member has refused this change. Do not propose it again unless the person wants it."
+    else:
+        detail = (
+            "A staff member has not approved this change yet. The confirmationToken stays valid: resend after that."
+        )
+    return Problem("consent_required", f"Nothing was executed. {detail}")
+
+
 def new_token(way: Consent) -> str:
-    return _PREFIXES[way] + secrets.token_hex(16)
+    return _PREFIXES.get(way, "") + secrets.token_hex(16)
 
 
 def consent_of(token: str) -> Consent:

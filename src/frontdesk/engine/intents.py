@@ -46,6 +46,7 @@ class StoredIntent:
     state: str
     result: Mapping[str, object] | None
     expires_at: datetime
+    approval: str | None = None  # of a staff member: pending, approved or refused; None if it needs none
 
     def replayed(self, intent: Intent) -> Mapping[str, object] | None:
         """The stored result of the same write, None if it has not been executed yet."""
@@ -82,7 +83,7 @@ class Intents:
         if row is None or row["client_id"] != caller.client_id or row["keep_until"] <= now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
-        return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"])
+        return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"], row["approval"])
 
     async def result_of(
         self, caller: Caller, key: str | None, token: str | None, now: datetime

@@ -9,4 +9,5 @@ FEATURES = (
     "holds",
     "client_undo",
     "receipts",
+    "approvals",
 )

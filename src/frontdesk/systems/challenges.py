@@ -14,7 +14,7 @@ async def issue_challenge(
     """The row of the database function of this name. `booking` is one for the native calendar, as JSON."""
     try:
         return await database.fetchrow(
-            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            "SELECT * FROM issue_challenge($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             practice_id,
             record.intent.id,
             record.actor,
@@ -27,6 +27,7 @@ async def issue_challenge(
             orjson.dumps(record.limits).decode(),
             booking,
             record.challenge,
+            None if record.proposal is None else orjson.dumps(record.proposal).decode(),
         )
     except DatabaseUnavailable as error:
         raise SystemUnavailable from error

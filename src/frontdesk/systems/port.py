@@ -221,6 +221,7 @@ class ChallengeRecord:
     subjects: list[str]
     limits: Mapping[str, object]  # by name, with the patient whom the write books
     challenge: str  # what is read back and when, as JSON
+    proposal: Mapping[str, object] | None = None  # what staff see who have to approve the write
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,8 @@ OutcomeKind = Literal[
     "stale",
     "incomplete",
     "rate_limited",
+    "approval_pending",
+    "approval_refused",
     "refused",
     "challenged",
 ]

@@ -36,7 +36,7 @@ class ConsentRequired(FrontdeskError):
     """The practice requires that a person agrees to this operation in a way that this call does not prove. Nothing was
     executed. The detail says what is accepted.
 
-    Send again? Only in a way that the detail names. An unchanged resend fails again.
+    Send again? Only in a way that the detail names. Before that, an unchanged resend fails again.
     """
 
     code = "consent_required"

@@ -17,8 +17,9 @@ from frontdesk.access.clients.scopes import ROLE_SCOPES, usable_scopes
 from frontdesk.access.clients.tokens import Claims, Tokens, microseconds
 from frontdesk.access.outages import outage_as_problem
 from frontdesk.cache import BoundedCache
-from frontdesk.domain.consent import Demands
+from frontdesk.domain.consent import Consent, Demands
 from frontdesk.domain.errors import Problem
+from frontdesk.feature import features_of
 from frontdesk.store.database import Database
 from frontdesk.store.rows import from_row
 
@@ -78,6 +79,7 @@ class _Status:
     staff_id: str | None  # who connected it, if it is an assistant
     reachable: frozenset[str]
     demands: Demands
+    approvals: frozenset[Consent]
     trusted_to_ask: bool
 
 
@@ -144,6 +146,7 @@ class Authenticator:
             status.staff_id,
             status.reachable,
             demands=status.demands,
+            approvals=status.approvals,
             trusted_to_ask=status.trusted_to_ask,
         )
         if status.suspended or status.practice_slug != claims.practice_slug:
@@ -215,6 +218,7 @@ class Authenticator:
                 del self._reading[client_id]
         if row is None:
             raise Problem("unauthorized", "The client of this access token does not exist.")
+        stored_features = orjson.loads(row["features"])
         by_staff, scopes, reachable = row["staff_id"] is not None, row["scopes"], frozenset[str]()
         if by_staff:
             reachable = ROLE_SCOPES.get(row["role"], reachable)
@@ -227,12 +231,13 @@ class Authenticator:
             disabled=row["disabled"] or (by_staff and (row["staff_disabled"] is not False or not row["assistants"])),
             suspended=row["suspended"],
             grant=row["grant_kind"],
-            scopes=usable_scopes(scopes, orjson.loads(row["features"])),
+            scopes=usable_scopes(scopes, stored_features),
             tokens_not_before=microseconds(row["tokens_not_before"]),
             limits=from_row(CallerLimits, row),
             staff_id=row["staff_id"],
             reachable=reachable,
             demands=orjson.loads(row["demands"]),
+            approvals=frozenset(each for feature in features_of(stored_features) for each in feature.approvals),
             trusted_to_ask=row["trusted_to_ask"],
         )
         if current:

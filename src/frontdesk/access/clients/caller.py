@@ -35,4 +35,5 @@ class Caller:
     reachable: frozenset[str] = frozenset()  # an assistant: the scopes that its staff member could agree to
     consent: Consent | None = None  # of every write, where the caller is a person who acts without an assistant
     demands: Demands = field(default_factory=dict)
+    approvals: frozenset[Consent] = frozenset()  # that people can give to a pending write, at this practice
     trusted_to_ask: bool = False  # its host asks people, and what they answer counts as their consent

@@ -11,6 +11,7 @@ ClientLimit = Literal[
     "matches",
     "writes_per_hour",
     "upcoming_per_patient",
+    "pending_approvals",
 ]
 CLIENT_LIMITS: tuple[str, ...] = get_args(ClientLimit)
 

@@ -7,6 +7,7 @@ from frontdesk.access.clients.caller import CallerLimits
 from frontdesk.access.limits.exceeded import LimitExceeded
 from frontdesk.access.limits.patient_budget import duration_text
 
+MAX_PENDING_APPROVALS = 20  # of a client, so that it cannot flood the staff who decide
 _KEPT = "Nothing was executed; a confirmation token stays valid until it expires."
 
 
@@ -22,6 +23,9 @@ def check_write_limit(reached: str | None, seconds: int, limits: CallerLimits, o
     if reached == "writesPerHour":
         detail = f"This client may execute {operation} {limits.writes_per_hour} times an hour. {_KEPT} "
         raise LimitExceeded("writes_per_hour", f"{detail}Try again in {duration_text(seconds)}.", seconds)
+    if reached == "pendingApprovals":
+        detail = f"This client may have {MAX_PENDING_APPROVALS} changes waiting for the approval of staff. "
+        raise LimitExceeded("pending_approvals", f"{detail}Nothing was executed. Wait until they are decided.", seconds)
     if reached == "upcomingPerPatient":
         detail = f"This client may have booked {limits.upcoming_per_patient} upcoming appointments for one patient. "
         raise LimitExceeded("upcoming_per_patient", f"{detail}{_KEPT} Cancel one of them first.", seconds)

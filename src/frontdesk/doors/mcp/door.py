@@ -195,12 +195,14 @@ class McpDoor:
         try:
             answer = await engine_for(request.call, self._engine).execute(request.call)
         except Challenge as challenge:
-            if caller is not None and "card" in request.call.host and challenge.asks != "elicitation":
+            if caller is not None and "card" in request.call.host and challenge.asks in ("token", "card"):
                 hidden = challenge.asks == "card"
                 result = pending_on_card(operation, challenge, hidden_token=hidden, modern=message.modern)
                 return _replied(message, result, challenge)
             if challenge.asks != "elicitation" or caller is None:
-                return _replied(message, pending(operation, challenge, modern=message.modern), challenge)
+                of_staff = challenge.asks == "staff"
+                result = pending(operation, challenge, of_staff=of_staff, modern=message.modern)
+                return _replied(message, result, challenge)
             if not message.modern:
                 return await self._ask(request, operation, message, challenge, receive, send)
             state = self._elicitation.signed("state", caller, challenge.extra["confirmationToken"])

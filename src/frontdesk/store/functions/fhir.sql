@@ -74,7 +74,7 @@ END $$;
 -- Commits the intent as executing before the first request of a write is sent. p_kind is 'token', 'key', or 'none' for
 -- a write that carries neither and gets an intent of its own. Outcomes: 'begun', 'begun again' after an attempt whose
 -- request may still arrive, 'replayed', 'mismatch', 'unrecognized', 'expired', 'stale', 'incomplete', and 'busy' while
--- another write of the same subject runs, and 'rate_limited' over a limit of the client.
+-- another write of the same subject runs, 'rate_limited' over a limit of the client, and 'approval_pending' and 'approval_refused'.
 CREATE OR REPLACE FUNCTION begin_upstream_write(
     p_practice bigint, p_version bigint, p_write text, p_holder text, p_change text, p_data jsonb, p_subject text,
     p_actor text, p_operation text, p_request_id text, p_now timestamptz, p_until timestamptz, p_intent bytea,
@@ -105,12 +105,14 @@ BEGIN
         WHEN i.state = 'consumed' THEN 'replayed'
         WHEN i.state = 'executing' THEN 'incomplete'
         WHEN i.expires_at <= p_now THEN 'expired'
+        ELSE missing_approval(i)
     END;
     IF outcome IS NOT NULL THEN
         result := CASE WHEN outcome = 'replayed' THEN i.result END;
         RETURN NEXT;
         RETURN;
     END IF;
+    p_data := with_approval(p_data, i);
 
     IF p_version <> (SELECT p.version FROM practice p WHERE p.practice_id = p_practice) THEN
         v_outcome := 'stale';
@@ -215,7 +217,8 @@ BEGIN
     END IF;
     IF p_outcome <> 'stale' THEN
         PERFORM append_write_audit(p_practice, p_now, w.actor, w.operation,
-            CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, p_subjects, w.request_id,
+            CASE p_outcome WHEN 'declined' THEN 'validation' ELSE p_outcome END, with_approver(p_subjects, w.data),
+            w.request_id,
             CASE WHEN p_outcome IN ('executed', 'unchanged') THEN w.data ->> 'consent' END, w.intent_id, v_challenge);
     END IF;
     IF jsonb_array_length(p_releases) > 0 THEN

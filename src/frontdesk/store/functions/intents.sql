@@ -9,11 +9,13 @@ END $$;
 
 -- Stores a challenge, unless its read-back discloses more patients than the client may read, the write would exceed a limit of
 -- the client, or it is of a booking that would not succeed now. p_limits are those of the client, with the patient `bookedFor`
--- whom the write books. p_booking is a booking for the native calendar, null for other writes. Outcomes: 'challenged', and
+-- whom the write books. p_proposal is what staff see who have to approve the write, null where they need not; it takes the place of
+-- an earlier one of the same write. p_booking is a booking for the native calendar, null for other writes. Outcomes: 'challenged', and
 -- 'stale' and 'refused' as change_book has them. Safe to repeat.
 CREATE OR REPLACE FUNCTION issue_challenge(
     p_practice bigint, p_intent bytea, p_client text, p_operation text, p_fingerprint bytea, p_now timestamptz,
     p_expires timestamptz, p_subjects text[], p_request_id text, p_limits jsonb, p_booking jsonb, p_challenge text,
+    p_proposal jsonb,
     OUT outcome text, OUT result jsonb, OUT exceeded text, OUT seconds integer
 )
 LANGUAGE plpgsql AS $$
@@ -37,10 +39,10 @@ BEGIN
     -- Before anything is counted: a repeated call waits here for one that still runs.
     INSERT INTO intent (
         practice_id, intent_id, client_id, operation, fingerprint, state, challenge, created_at, expires_at,
-        keep_until
+        keep_until, approval, proposal
     ) VALUES (
         p_practice, p_intent, p_client, p_operation, p_fingerprint, 'challenged', p_challenge, p_now, p_expires,
-        p_expires
+        p_expires, CASE WHEN p_proposal IS NOT NULL THEN 'pending' END, p_proposal
     ) ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN;
@@ -57,6 +59,10 @@ BEGIN
         exceeded := spent.exceeded;
         seconds := spent.seconds;
     END IF;
+    IF exceeded IS NULL AND p_proposal IS NOT NULL THEN
+        seconds := seconds_until_pending(p_practice, p_intent, p_client, p_fingerprint, p_limits, p_now);
+        exceeded := CASE WHEN seconds IS NOT NULL THEN 'pendingApprovals' END;
+    END IF;
     PERFORM append_write_audit(p_practice, p_now, p_client, p_operation,
         CASE WHEN exceeded IS NULL THEN 'confirmation_required' ELSE 'rate_limited' END, p_subjects, p_request_id, NULL,
         NULL, NULL);
@@ -64,6 +70,46 @@ BEGIN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     END IF;
 END $$;
+
+-- Withdraws earlier proposals of the same write, which nobody has decided. Returns the seconds until the client may have one more
+-- pending approval, null if it may now. Proposals of one client are counted one after the other.
+CREATE OR REPLACE FUNCTION seconds_until_pending(
+    p_practice bigint, p_intent bytea, p_client text, p_fingerprint bytea, p_limits jsonb, p_now timestamptz
+) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_pending bigint;
+    v_first   timestamptz;
+BEGIN
+    INSERT INTO write_limit (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
+    PERFORM FROM write_limit t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
+    DELETE FROM intent t WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.approval = 'pending'
+        AND t.fingerprint = p_fingerprint AND t.intent_id <> p_intent;
+    SELECT count(*), min(t.expires_at) INTO v_pending, v_first FROM intent t
+    WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.approval = 'pending' AND t.expires_at > p_now
+      AND t.intent_id <> p_intent;
+    RETURN CASE WHEN v_pending >= (p_limits ->> 'pendingApprovals')::integer
+        THEN greatest(1, ceil(extract(epoch FROM v_first - p_now))) END;
+END $$;
+
+-- What keeps a write from being executed until staff have approved it; null if nothing does.
+CREATE OR REPLACE FUNCTION missing_approval(i intent) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE i.approval WHEN 'pending' THEN 'approval_pending' WHEN 'refused' THEN 'approval_refused' END
+$$;
+
+-- The data of a write, with the consent of the staff member who has approved it.
+CREATE OR REPLACE FUNCTION with_approval(p_data jsonb, i intent) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN i.approval = 'approved'
+        THEN p_data || jsonb_build_object('consent', 'staff', 'approvedBy', i.decided_by) ELSE p_data END
+$$;
+
+-- The subjects of a write's audit record: also the staff member who has approved it.
+CREATE OR REPLACE FUNCTION with_approver(p_subjects text[], p_data jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_data ->> 'approvedBy' IS NULL THEN p_subjects ELSE p_subjects || (p_data ->> 'approvedBy') END
+$$;
 
 -- The answer of the host's user to a challenge. A no deletes it, so that nobody can agree to it later.
 CREATE OR REPLACE FUNCTION answer_challenge(

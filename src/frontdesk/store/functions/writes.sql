@@ -240,8 +240,9 @@ END $$;
 -- Executes one write exactly once. p_intent is null for a write that carries neither token nor key. p_data also has the
 -- consent, if somebody was asked, the trace, if the call is traced, the limits of the client, if it has any, and the time of the
 -- appointment's last change, if the caller demands that it is unchanged. Outcomes in addition to those of the change:
--- 'rate_limited', 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'stale' (the directory or
--- the patient changed since the caller looked: look again). The caller records a booking that is 'refused'.
+-- 'rate_limited', 'replayed' (the stored result), 'mismatch', 'unrecognized', 'expired', 'incomplete', 'approval_pending',
+-- 'approval_refused', 'stale' (the directory or the patient changed since the caller looked: look again). The caller records a
+-- booking that is 'refused'.
 CREATE OR REPLACE FUNCTION commit_write(
     p_practice bigint, p_change text, p_data jsonb, p_actor text, p_operation text, p_request_id text,
     p_now timestamptz, p_intent bytea, p_is_key boolean, p_fingerprint bytea, p_keep_until timestamptz
@@ -269,12 +270,14 @@ BEGIN
             WHEN i.fingerprint <> p_fingerprint THEN 'mismatch'
             WHEN i.state = 'consumed' THEN 'replayed'
             WHEN i.state <> 'challenged' THEN 'incomplete'
+            ELSE missing_approval(i)
         END;
         IF outcome IS NOT NULL THEN
             result := CASE WHEN outcome = 'replayed' THEN i.result END;
             RETURN NEXT;
             RETURN;
         END IF;
+        p_data := with_approval(p_data, i);
     END IF;
 
     done := refuse_over_limit(p_practice, p_actor, p_operation, p_change, p_data, p_now);
@@ -306,7 +309,7 @@ BEGIN
     IF done.outcome NOT IN ('stale', 'refused') THEN
         PERFORM append_write_audit(p_practice, p_now, p_actor, p_operation,
             CASE done.outcome WHEN 'declined' THEN 'validation' ELSE done.outcome END,
-            done.subjects, p_request_id,
+            with_approver(done.subjects, p_data), p_request_id,
             CASE WHEN done.outcome IN ('executed', 'unchanged') THEN p_data ->> 'consent' END, p_intent,
             CASE WHEN done.outcome IN ('executed', 'unchanged') THEN i.challenge END);
     END IF;

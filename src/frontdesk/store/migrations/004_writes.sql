@@ -10,6 +10,9 @@ CREATE TABLE intent (
     state           text NOT NULL CHECK (state IN ('challenged', 'executing', 'consumed')),
     agreed          boolean NOT NULL DEFAULT false,  -- the user of the host said yes while their call waits
     challenge       text,  -- what was read back and when, as JSON; null for an Idempotency-Key
+    approval        text CHECK (approval IN ('pending', 'approved', 'refused')),  -- null: staff need not approve it
+    decided_by      text,  -- the staff member who approved or refused it
+    proposal        jsonb,  -- what they see of it, until they have decided
     executing_until timestamptz,  -- when the lease ends; null while executing: only the other system knows the outcome
     result          jsonb,
     created_at      timestamptz NOT NULL,
@@ -19,6 +22,7 @@ CREATE TABLE intent (
     CHECK ((state = 'consumed') = (result IS NOT NULL))
 );
 CREATE INDEX intent_keep_until ON intent (practice_id, keep_until);
+CREATE INDEX intent_pending ON intent (practice_id, client_id) WHERE approval = 'pending';
 
 -- Identifiers that a client gave to an appointment or a patient over FHIR. One that belongs to a write in progress counts
 -- once the write's intent is consumed; a settled one counts always.

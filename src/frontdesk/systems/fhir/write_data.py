@@ -20,6 +20,7 @@ WriteData = TypedDict(
     {
         "subject": str,
         "consent": str,
+        "approvedBy": str,
         "traceparent": str,
         "limits": dict[str, int],
         "unchangedSince": str,
