@@ -81,10 +81,11 @@ DECLARE
     v_pending bigint;
     v_first   timestamptz;
 BEGIN
-    INSERT INTO write_limit (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
-    PERFORM FROM write_limit t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
+    -- Intents first, as a write that is committed locks them.
     DELETE FROM intent t WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.approval = 'pending'
         AND t.fingerprint = p_fingerprint AND t.intent_id <> p_intent;
+    INSERT INTO write_limit (practice_id, client_id) VALUES (p_practice, p_client) ON CONFLICT DO NOTHING;
+    PERFORM FROM write_limit t WHERE t.practice_id = p_practice AND t.client_id = p_client FOR UPDATE;
     SELECT count(*), min(t.expires_at) INTO v_pending, v_first FROM intent t
     WHERE t.practice_id = p_practice AND t.client_id = p_client AND t.approval = 'pending' AND t.expires_at > p_now
       AND t.intent_id <> p_intent;
