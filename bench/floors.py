@@ -97,7 +97,7 @@ _BOOKING = f"""
 \\set patient 1 + :k % :patients
 SELECT * FROM issue_challenge(:practice, sha256(:k::text::bytea), 'client', 'book_appointment',
     sha256('fingerprint'::bytea), now(), now() + interval '10 minutes',
-    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, '{{}}', {_CHANGE}, '{{}}');
+    ARRAY['pat_' || lpad(:patient::text, 22, '0')], :k::text, '{{}}', {_CHANGE}, '{{}}', NULL);
 SELECT * FROM commit_write(:practice, 'book', {_CHANGE}, 'client', 'book_appointment', :k::text, now(),
     sha256(:k::text::bytea), false, sha256('fingerprint'::bytea), now() + interval '24 hours');
 """

@@ -27,6 +27,7 @@ __all__ = ["names"]
 world = world_of_a_module
 
 SILENT_FORMS = {"/theme", "/account/language", "/calendar/preferences", "/practice/preview", "/passkeys/options"}
+CONTINUED = {"/clients/{client_id}/undo/{undo_id}"}  # its changes carry the id of the request that began
 NEEDS_AN_AUTHENTICATOR = {"/passkeys"}
 READS_OF_PATIENTS = {
     "/away/{absence_id}",
@@ -40,6 +41,9 @@ READS_OF_PATIENTS = {
     "/book/{patient_id}/confirm",
     "/calendar",
     "/calendar/grid",
+    "/clients/{client_id}/undo",
+    "/clients/{client_id}/undo/{undo_id}",
+    "/clients/{client_id}/undo/{undo_id}/calls",
     "/day-sheet",
     "/patients/{patient_id}",
     "/patients/{patient_id}/edit",
@@ -53,8 +57,8 @@ EXPORTS = {"/audit/export", "/practice/file.{ending}"}
 RECORDED = [
     page
     for page in pages()
-    if page.path in READS_OF_PATIENTS | EXPORTS
-    or (page.method == "POST" and page.path not in SILENT_FORMS | NEEDS_AN_AUTHENTICATOR | OTHER_EDITORS)
+    if (page.method == "GET" and page.path in READS_OF_PATIENTS | EXPORTS)
+    or (page.method == "POST" and page.path not in SILENT_FORMS | CONTINUED | NEEDS_AN_AUTHENTICATOR | OTHER_EDITORS)
 ]
 PIN = {"pin": "2580", "again": "2580", "minutes": "5"}
 CLIENT = {"name": "Phone", "grant": "agent", "scopes": "slots:read", "per_minute": "10", "quota": "10"}
@@ -92,6 +96,10 @@ async def ids_for(world: World, page: Page, agent: httpx.AsyncClient, own_id: st
         ids["client_id"] = await client_of(world, await connected(world, await signed_in(world)))
     elif "{client_id}" in page.path:
         ids["client_id"] = (await world.client()).headers["X-Test-Client"]
+    if "{undo_id}" in page.path:
+        ids["undo_id"] = f"undo_{ids['client_id']}"
+        insert = "INSERT INTO client_undo VALUES ($1, $2, $3, $4, 'op_x', $4, '') RETURNING 1"
+        await stored(world, insert, ids["undo_id"], ids["client_id"], world.clock())
     if "{feed_id}" in page.path:
         added = await (await signed_in(world, role="admin")).post("/console/practice/feeds", data={"provider": "10"})
         ids["feed_id"] = added.text.partition('action="/console/practice/feeds/')[2].partition("/revoke")[0]

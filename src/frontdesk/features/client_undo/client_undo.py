@@ -43,8 +43,9 @@ from frontdesk.operations import BY_NAME, MOVE_BACK, RESTORE, Operation
 from frontdesk.systems.port import Capability, SchedulingSystem
 from frontdesk.texts import N_
 
-BATCH_SIZE = 5  # changes that one request makes; a page goes on with the others
+BATCH_SIZE = 10  # changes that one request makes; a page goes on with the others
 MAX_RECORDS = 1000  # of what the client did, the newest
+_READ_AT_ONCE = 50  # appointments that one call of the scheduling system reads
 _CANCELLATION = N_("The practice has withdrawn this booking.")
 _RESTORATION = N_("The practice has undone what a client did.")
 _DIFFERS = N_("This has changed since it was shown. Nothing was undone: look at the list again.")
@@ -64,8 +65,8 @@ class ClientUndos:
     async def preview(self, context: ActionContext, client_id: str, since: datetime) -> UndoPreview:
         """What the client did since then, and what can be undone of it. Showing names is recorded."""
         context.require("admin")
-        system = await self.engine.systems(context.staff.caller())
-        entries, written, whole = await self._plan(context, system, client_id, since)
+        entries, written, whole = await self._plan(context, client_id, since)
+        system = await self._system(context)
         rows = await self._rows(system, entries)
         patients = await self._patients(system, written)
         await context.record(PREVIEW.name, *subjects_of(rows, patients), read=True)
@@ -76,11 +77,11 @@ class ClientUndos:
         context.require("admin")
         undo_id = undo_id_of(context, key)
         if await self.store.find(context, client_id, undo_id) is None:
-            system = await self.engine.systems(context.staff.caller())
-            entries, _, _ = await self._plan(context, system, client_id, since)
-            if digest_of(entries) != shown:
+            entries, _, _ = await self._plan(context, client_id, since)
+            if digest_of(entries) == shown:
+                await self.store.start(context, undo_id, client_id, since, entries)
+            elif await self.store.find(context, client_id, undo_id) is None:  # the same form may have been faster
                 raise Problem("conflict", _DIFFERS)
-            await self.store.start(context, undo_id, client_id, since, entries)
         return undo_id
 
     async def work(self, context: ActionContext, client_id: str, undo_id: str) -> None:
@@ -89,18 +90,17 @@ class ClientUndos:
         undo = await self.store.find(context, client_id, undo_id)
         if undo is None:
             raise Problem("not_found", "There is no such undo.")
-        system = await self.engine.systems(context.staff.caller())
         for _ in range(BATCH_SIZE):
             entry = await self.store.pending(context, undo_id)
             if entry is None:
                 return
-            await self._execute(context, system, undo, entry)
+            await self._execute(context, await self._system(context), undo, entry)
 
     async def read(self, context: ActionContext, client_id: str, undo_id: str, *, as_file: bool = False) -> UndoView:
         """What was undone, with the patients to call. Showing names is recorded."""
         context.require("admin")
         undo, entries = await self.store.one(context, client_id, undo_id)
-        system = await self.engine.systems(context.staff.caller())
+        system = await self._system(context)
         rows = await self._rows(system, entries)
         written, _ = await self._records(context, client_id, undo.since, OF_PATIENTS, until=undo.started_at)
         patients = await self._patients(system, written)
@@ -108,9 +108,14 @@ class ClientUndos:
         await context.record((EXPORT if as_file else LOOK).name, *subjects_of(rows, patients), read=True)
         return UndoView(undo, actors[undo.started_by], rows, patients)
 
+    async def _system(self, context: ActionContext) -> SchedulingSystem:
+        """For one call, whose time is limited."""
+        return await self.engine.systems(context.staff.caller())
+
     async def _plan(
-        self, context: ActionContext, system: SchedulingSystem, client_id: str, since: datetime
+        self, context: ActionContext, client_id: str, since: datetime
     ) -> tuple[list[UndoEntry], list[ClientAct], bool]:
+        """The appointments that the client changed, the last change first; the patients; and whether that is all."""
         acts, whole = await self._records(context, client_id, since, (*OF_APPOINTMENTS, *OF_PATIENTS))
         patient_of = {
             act.appointment_id: act.patient_id
@@ -120,23 +125,25 @@ class ClientUndos:
         ids, database, practice_id = list(patient_of), self.store.database, context.practice_id
         histories = await changes_of(database, practice_id, ids)
         before_moves = await places_before_moves(database, practice_id, ids)
-        entries = []
-        for appointment_id, patient_id in patient_of.items():
-            appointment = await system.appointments.get_appointment(appointment_id)
+        system, entries = await self._system(context), list[UndoEntry]()
+        for number, appointment_id in enumerate(ids, 1):
+            if number % _READ_AT_ONCE == 0:
+                system = await self._system(context)
             entries.append(
                 undo_entry(
                     appointment_id,
-                    patient_id,
+                    patient_of[appointment_id],
                     histories[appointment_id],
                     client_id,
                     since,
-                    appointment,
+                    await system.appointments.get_appointment(appointment_id),
                     before_moves[appointment_id],
                     system.capabilities,
                     context.now,
                 )
             )
-        return await without_taken_times(system, entries), [a for a in acts if a.operation in OF_PATIENTS], whole
+        written = [act for act in acts if act.operation in OF_PATIENTS]
+        return await without_taken_times(await self._system(context), entries), written, whole
 
     async def _records(
         self,
