@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from frontdesk.console.pages.reports import _cell
+from frontdesk.console.csv_files import _cell
 from tests.console.desk import Document, stored, words
 from tests.console.signing_in import signed_in
 from tests.console.test_usage import table_of

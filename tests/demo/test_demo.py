@@ -232,3 +232,14 @@ def test_most_of_every_day_is_free(file: PracticeFile, bookings: list[DemoBookin
             for hours in open_hours(file, provider, day)
         )
         assert taken[day] <= offered / 3
+
+
+def test_a_first_test_suite_does_not_meet_the_limits_of_the_demo() -> None:
+    practice = demo_practice(date(2026, 11, 15)).directory.practice
+    limits = (
+        practice.patients_per_hour,
+        practice.patients_per_day,
+        practice.writes_per_hour,
+        practice.upcoming_per_patient,
+    )
+    assert limits == (1000, 10_000, 1000, 200)

@@ -7,10 +7,12 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from frontdesk.access.clients.records import AccessLimits
 from frontdesk.doors.fhir.calls import Calls
 from frontdesk.doors.fhir.served import SERVED
+from tests.doors.mcp_speech import framed, send
 from tests.fhir_server.fhir_calls import BASE, issue, resources
-from tests.support.world import World, patient_id
+from tests.support.world import World, book, patient_id, slots
 
 FOLLOW_UP = "visit-type=urn:frontdesk:procedure%7C101"
 MONDAY = f"{BASE}/Appointment/$find?start=2026-11-16&end=2026-11-16&practitioner=Practitioner/10&{FOLLOW_UP}"
@@ -284,6 +286,39 @@ async def test_a_booking_that_contradicts_itself_is_refused(server: World) -> No
     assert (await client.delete(f"{BASE}/Appointment/x")).status_code == 405
     assert (await client.patch(f"{BASE}/Appointment/x", json=[])).status_code == 415
     assert await live(client) == []
+
+
+async def test_limits_on_writes_hold_at_every_door_together(server: World) -> None:
+    agent = await server.client(access_limits=AccessLimits(writes_per_hour=2, upcoming_per_patient=0))
+    patient, [first, second, third, *_] = await ada(agent), await proposals(agent)
+    tokens = []
+    for proposal in (first, second):
+        challenge = await agent.post(f"{BASE}/Appointment", json=booking(proposal, patient))
+        [extension] = challenge.json()["extension"]
+        tokens.append({"Frontdesk-Confirmation-Token": extension["extension"][0]["valueString"]})
+    booked = await agent.post(f"{BASE}/Appointment", json=booking(first, patient), headers=tokens[0])
+    assert booked.status_code == 201, booked.text
+    await book(agent, "Alan", visitTypeId=22, procedureId=103, providerId=11)  # over REST
+    refused = await agent.post(f"{BASE}/Appointment", json=booking(second, patient), headers=tokens[1])
+    told = issue(refused, 429, "rate_limited", "throttled")
+    assert "execute book_appointment 2 times an hour" in told["diagnostics"]
+    assert int(refused.headers["retry-after"]) > 0
+    issue(await agent.post(f"{BASE}/Appointment", json=booking(third, patient)), 429, "rate_limited", "throttled")
+    tool = {"name": "book_appointment", "arguments": {"patientId": f"pat_{patient}", "slotId": await free_slot(agent)}}
+    answer = framed(await send(agent, "tools/call", tool))["result"]
+    assert "book_appointment 2 times an hour" in answer["content"][0]["text"]
+    resent = await agent.post(f"{BASE}/Appointment", json=booking(first, patient), headers=tokens[0])
+    assert resent.json()["id"] == booked.json()["id"], "what was executed is answered as ever"
+    assert len(await live(agent)) == 2
+    server.clock.advance(minutes=61)
+    await server.renew(agent)
+    challenge = await agent.post(f"{BASE}/Appointment", json=booking(second, patient))
+    issue(challenge, 428, "confirmation_required", "business-rule")
+
+
+async def free_slot(client: httpx.AsyncClient) -> str:
+    found: str = (await slots(client))[-1]["id"]
+    return found
 
 
 async def test_an_agent_confirms_what_was_read_back(server: World) -> None:

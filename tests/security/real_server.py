@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from frontdesk.access.clients.records import add_client
+from frontdesk.access.clients.records import AS_THE_PRACTICE, AccessLimits, add_client
 from frontdesk.access.clients.scopes import SCOPES
 from frontdesk.app import Service, build_service
 from frontdesk.practice_file import parse
@@ -36,10 +36,16 @@ class RealServer:
     log: Path
     process: asyncio.subprocess.Process
 
-    async def token(self, practice: str = "harbor", grant: str = "agent", **limits: int) -> str:
+    async def token(
+        self,
+        practice: str = "harbor",
+        grant: str = "agent",
+        access_limits: AccessLimits = AS_THE_PRACTICE,
+        **limits: int,
+    ) -> str:
         record, secret = await add_client(
             self.service.database, self.service.ring, practice=practice, name=grant, grant=grant, scopes=SCOPES,
-            **{"per_minute": 1_000_000, **limits},
+            access_limits=access_limits, **{"per_minute": 1_000_000, **limits},
         )  # fmt: skip
         _secrets[record.client_id] = secret
         return await self.token_of(record.client_id)

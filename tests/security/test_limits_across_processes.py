@@ -5,17 +5,19 @@ import os
 import signal
 from collections import Counter
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import jwt
 import pytest
 
-from frontdesk.access.clients.records import change_client
+from frontdesk.access.clients.records import AccessLimits, change_client
 from frontdesk.store.database import Database
 from frontdesk.store.embedded.server import EmbeddedPostgres
 from tests.security.real_server import RealServer, real_server
 from tests.support.shared_database import as_owner, new_database, opened
+from tests.support.world import patient_id, slots
 
 
 async def burst(url: str, token: str, calls: int) -> Counter[int]:
@@ -66,6 +68,24 @@ async def test_a_lowered_cap_reaches_every_worker_within_five_seconds(server: Re
     await change_client(server.service.database, client_of(token), per_minute=10_000)
     await asyncio.sleep(5)
     assert await burst(server.url, token, 40) == {200: 40}
+
+
+async def test_write_limits_are_exact_on_the_workers_of_a_server(server: RealServer) -> None:
+    token = await server.token(access_limits=AccessLimits(writes_per_hour=3, upcoming_per_patient=0))
+    apart = httpx.Limits(max_keepalive_connections=0)  # so that every worker gets some
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=server.url, limits=apart, headers=headers, timeout=30) as agent:
+        today = datetime.now(UTC).date()
+        window = {"from": str(today + timedelta(days=1)), "to": str(today + timedelta(days=10))}
+        free, patient = await slots(agent, **window), await patient_id(agent)
+        bodies = []
+        for slot in free[:8]:
+            body = {"patientId": patient, "slotId": slot["id"]}
+            challenge = await agent.post("/api/appointments", json=body)
+            assert challenge.status_code == 428, challenge.text
+            bodies.append({**body, "confirmationToken": challenge.json()["confirmationToken"]})
+        answers = await asyncio.gather(*(agent.post("/api/appointments", json=body) for body in bodies))
+    assert Counter(answer.status_code for answer in answers) == {201: 3, 429: 5}
 
 
 async def charged_quota(database: Database) -> int:

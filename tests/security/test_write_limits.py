@@ -170,3 +170,31 @@ async def test_a_write_that_is_not_executed_costs_nothing(world: World) -> None:
     assert (await agent.post("/api/appointments", json=taken)).status_code == 409
     assert (await agent.post("/api/appointments", json=free)).status_code == 201
     assert (await agent.post("/api/appointments", json=other)).status_code == 429
+
+
+async def test_each_kind_of_write_has_a_budget_of_its_own(world: World) -> None:
+    """New patients, updates, moves, confirmations and cancellations are limited like bookings."""
+    agent = await world.client(access_limits=AccessLimits(writes_per_hour=1))
+    appointments = [f"/api/appointments/{await book(await world.client(), first)}" for first in ("Ada", "Alan")]
+    patients = [f"/api/patients/{await patient_id(agent, first)}" for first in ("Ada", "Alan")]
+    slots_left = [{"slotId": slot["id"]} for slot in await slots(agent)]
+    people = [{"firstName": name, "lastName": "S", "dob": "1990-01-01", "phone": "5550100188"} for name in ("M", "C")]
+    writes: list[tuple[str, str, list[str], list[dict[str, Any]]]] = [
+        ("create_patient", "POST", ["/api/patients"] * 2, people),
+        ("update_patient", "PATCH", patients, [{"email": "one@example.com"}, {"email": "two@example.com"}]),
+        ("confirm_attendance", "POST", [f"{each}/confirm" for each in appointments], [{}, {}]),
+        ("reschedule_appointment", "POST", [f"{each}/reschedule" for each in appointments], slots_left[:2]),
+        ("cancel_appointment", "POST", [f"{each}/cancel" for each in appointments], [{}, {}]),
+    ]
+    for operation, method, (first, second), (done, refused) in writes:
+        assert (await confirmed(agent, method, first, done)).is_success
+        limited(await agent.request(method, second, json=refused), f"execute {operation} 1 times an hour")
+
+
+async def test_a_write_that_changes_nothing_is_not_counted(world: World) -> None:
+    agent, other = await world.client(access_limits=AccessLimits(writes_per_hour=1)), await world.client()
+    first, second = [f"/api/appointments/{await book(other, name)}/confirm" for name in ("Ada", "Alan")]
+    for client in (other, agent, agent):
+        assert (await confirmed(client, "POST", first, {})).status_code == 200
+    assert (await confirmed(agent, "POST", second, {})).status_code == 200
+    limited(await agent.post(first, json={}), "execute confirm_attendance 1 times an hour")

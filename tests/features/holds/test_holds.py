@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontdesk.access.clients.records import AccessLimits
 from frontdesk.features.holds.operations import MAX_HOLDS, MAX_HOLDS_PER_HOUR
 from frontdesk.housekeeping import prune_holds
 from frontdesk.store.database import DatabaseUnavailable
@@ -410,3 +411,11 @@ def _token(challenge: httpx.Response) -> str:
     issue(challenge, 428, "confirmation_required", "business-rule")
     [confirmation] = challenge.json()["extension"]
     return str(next(each["valueString"] for each in confirmation["extension"] if each["url"] == "token"))
+
+
+async def test_holds_count_against_the_limit_on_writes(server: World) -> None:
+    holder = await server.client(grant="integration", access_limits=AccessLimits(writes_per_hour=1))
+    first, second = (await proposals(holder))[:2]
+    await held(holder, first)
+    told = issue(await hold(holder, second), 429, "rate_limited", "throttled")
+    assert "execute hold_slot 1 times an hour" in told["diagnostics"]
