@@ -8,6 +8,7 @@ AUDITED = Audited(
         "ClientUndoStore.one",
         "ClientUndoStore.pending",
         "ClientUndos.of_client",
+        "FreeTimes.obstacle",
     },
     recorded_by={"ClientUndos.start": "store.start", "ClientUndos.work": "_execute"},
     forms={

@@ -263,10 +263,12 @@ async def test_what_cannot_be_undone_says_why(world: World, admin: httpx.AsyncCl
     own = await book(gone.agent, "Alan", providerId=12)
     await confirmed(gone.agent, "POST", f"/api/appointments/{own}/cancel", {})
     other = await world.client()
-    await book(other, "Ada")  # at José's time before: the first that is free
+    await book(other, "Alan", **SHOT)  # at José's time before: the first that is free
+    await book(other, "Ada", providerId=11)  # at nine
     rows = listed((await admin.get(gone.path, params=TODAY)).text)
     assert "The client has cancelled it itself" in rows[own]
     assert "The earlier time is no longer free." in rows[gone.jose]
+    assert "The patient already has an appointment that overlaps this time." in rows[gone.ada]
     world.clock.advance(hours=28.5)
     admin = await signed_in(world, role="admin")
     rows = listed((await admin.get(gone.path, params=TODAY)).text)

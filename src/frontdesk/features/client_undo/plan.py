@@ -65,7 +65,7 @@ class UndoEntry:
         return 0 < len(self.changes) == self.done
 
     @property
-    def frees_its_time(self) -> bool:
+    def leaves_its_time(self) -> bool:
         """Whether it will leave the time that it takes now."""
         return self.is_pending and self.changes[0] in ("cancel", "move_back")
 
