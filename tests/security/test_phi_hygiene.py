@@ -1,8 +1,8 @@
 """Protected data stays where it belongs: a marked patient goes through everything, and the marks are looked for.
 
 The server runs at debug level with metrics and traces on. Marks may be in the answers that are meant to carry them and
-in the practice's own patient and appointment rows, and nowhere else: not in logs, traces, metrics, audit, outbox,
-intents or error texts. Neither may secrets and tokens.
+in the practice's own rows of patients, appointments and what was read back, and nowhere else: not in logs, traces,
+metrics, audit, outbox, consumed intents or error texts. Neither may secrets and tokens.
 """
 
 import asyncio
@@ -265,7 +265,7 @@ async def test_error_bodies_name_fields_and_never_values(journey: Journey) -> No
         check_unmarked(repr(answer.headers), "headers", journey.secrets)
 
 
-async def test_only_patients_and_appointments_hold_marks(journey: Journey) -> None:
+async def test_only_patients_appointments_and_read_backs_hold_marks(journey: Journey) -> None:
     """Every table, every column, as the owner sees them; audit, outbox and intents among them."""
     held = set()
     for row in await journey.owner.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'frontdesk'"):
@@ -275,7 +275,9 @@ async def test_only_patients_and_appointments_hold_marks(journey: Journey) -> No
             assert not any(secret.lower() in text for secret in journey.secrets), table
             if any(mark in text for mark in MARKS):
                 held.add(table)
-    assert held == {"patient", "appointment"}
+    assert held == {"patient", "appointment", "agreed_challenge"}
+    consumed = "SELECT count(*) FROM intent WHERE state = 'consumed' AND challenge IS NOT NULL"
+    assert await journey.owner.fetchval(consumed) == 0, "it waits for the confirmation only"
     columns = await journey.owner.fetch("SELECT to_jsonb(a) - 'cancellation_reason' AS row FROM appointment a")
     check_unmarked(repr([record["row"] for record in columns]), "appointments beside their reason")
     for table in ("audit_record", "outbox", "intent"):

@@ -142,7 +142,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "token executed twice: it is not consumed": Bug(
         {"executed twice"},
-        Edit(WRITES, "UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until",
+        Edit(WRITES, "UPDATE intent t SET state = 'consumed', result = done.result, challenge = NULL, keep_until = p_keep_until",
              "UPDATE intent t SET keep_until = p_keep_until"),
     ),
     "token executed twice: two confirmations at once": Bug(

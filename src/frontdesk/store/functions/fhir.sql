@@ -207,8 +207,12 @@ BEGIN
         IF p_event IS NOT NULL THEN
             PERFORM add_event(p_practice, p_event, p_subject, w.data, p_now);
         END IF;
-        UPDATE intent t SET state = 'consumed', result = p_result, executing_until = NULL, keep_until = p_keep_until
-        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id RETURNING t.challenge INTO v_challenge;
+        v_challenge := (
+            SELECT t.challenge FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id
+        );
+        UPDATE intent t SET
+            state = 'consumed', result = p_result, challenge = NULL, executing_until = NULL, keep_until = p_keep_until
+        WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;
     ELSIF w.kept_intent THEN
         UPDATE intent t SET state = 'challenged', executing_until = NULL, keep_until = t.expires_at
         WHERE t.practice_id = p_practice AND t.intent_id = w.intent_id;

@@ -301,7 +301,7 @@ BEGIN
         IF done.event IS NOT NULL THEN
             PERFORM add_event(p_practice, done.event, done.subject, p_data, p_now);
         END IF;
-        UPDATE intent t SET state = 'consumed', result = done.result, keep_until = p_keep_until
+        UPDATE intent t SET state = 'consumed', result = done.result, challenge = NULL, keep_until = p_keep_until
         WHERE t.practice_id = p_practice AND t.intent_id = p_intent;
     ELSIF p_is_key THEN
         DELETE FROM intent t WHERE t.practice_id = p_practice AND t.intent_id = p_intent;

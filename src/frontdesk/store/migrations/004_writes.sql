@@ -9,7 +9,7 @@ CREATE TABLE intent (
     fingerprint     bytea NOT NULL,
     state           text NOT NULL CHECK (state IN ('challenged', 'executing', 'consumed')),
     agreed          boolean NOT NULL DEFAULT false,  -- the user of the host said yes while their call waits
-    challenge       text,  -- what was read back and when, as JSON; null for an Idempotency-Key
+    challenge       text,  -- what is read back and when, as JSON, until it is consumed; null for an Idempotency-Key
     approval        text CHECK (approval IN ('pending', 'approved', 'refused')),  -- null: staff need not approve it
     decided_by      text,  -- the staff member who approved or refused it
     proposal        jsonb,  -- what they see of it, until they have decided
