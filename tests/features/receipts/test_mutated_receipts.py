@@ -158,7 +158,10 @@ def contradiction(given: Issued, rng: random.Random) -> str:
             name = rng.choice(list(head))
             head[name] = rng.choice([None, "", [], rng.randbytes(32).hex(), "2026-01-01T00:00:00.000000Z", -1])
         case 3:
-            stated["consent"]["kind"] = rng.choice(["staff", "link", "card", "elicitation", None])
+            if rng.random() < 0.5:
+                stated["consent"]["kind"] = rng.choice(["staff", "link", "card", "elicitation", None])
+            else:
+                stated["askedBy"]["clientId"] = rng.choice([other["askedBy"]["clientId"], None, "fd_x"])
         case 4:
             stated["readBack"] = {**stated["readBack"], rng.choice(["start", "providerName", "x"]): "another"}
         case 5:
@@ -204,7 +207,7 @@ async def test_ten_thousand_mutated_receipts_are_refused(given: Issued) -> None:
         except InvalidReceipt as refused:
             reasons.add(str(refused))
     assert accepted == []
-    assert len(reasons) == 8, "each check has refused some"
+    assert len(reasons) == 9, "each check has refused some"
 
 
 async def test_a_receipt_needs_the_keys_of_its_service(world: World, given: Issued) -> None:

@@ -1,5 +1,6 @@
 """Consent receipts: what they state, who gets them, and that strangers verify them with the published keys."""
 
+import asyncio
 import hashlib
 import json
 import re
@@ -13,13 +14,16 @@ import pytest
 
 from frontdesk.access.clients.records import AccessLimits
 from frontdesk.access.keys.ring import AUDIT_HEADS, TOKEN_SIGNING
-from frontdesk.audit.heads import AuditHeads
+from frontdesk.app import build_service
 from frontdesk.audit.trail import seal
 from frontdesk.audit.verify import verify_chain
+from frontdesk.domain.consent import CONSENTS, Consent
 from frontdesk.features.receipts import receipts
 from frontdesk.features.receipts.verifying import verify_receipt
+from tests.assistants.connecting import connected
 from tests.console.desk import records
-from tests.features.receipts.conftest import WITH_RECEIPTS, issued, listed, newest, published
+from tests.console.signing_in import TEST_STAFF
+from tests.features.receipts.conftest import WITH_RECEIPTS, issued, listed, published
 from tests.features.switching import switch
 from tests.support.world import World, book, confirmed, page_through, patient_id, slots
 
@@ -264,13 +268,44 @@ async def test_a_practice_without_the_feature_issues_none(world: World, agent: h
     assert (await agent.get(f"/api/receipts/{receipt}")).status_code == 403
 
 
-async def test_two_nodes_issue_receipts_at_once(world: World, agent: httpx.AsyncClient) -> None:
-    """Each signs the head by itself; both receipts verify."""
+async def test_two_nodes_issue_the_receipt_of_a_write_that_no_head_covers_yet(
+    world: World, agent: httpx.AsyncClient
+) -> None:
     await book(agent)
-    receipt = (await listed(agent))[0]["id"]
-    service = world.service
-    elsewhere = AuditHeads(world.database, service.engine.audit, service.ring, world.clock)
-    await seal(world.database, HARBOR)
-    await elsewhere.sign(HARBOR)
-    await service.audit_heads.sign(HARBOR)
-    assert (await newest(world, agent))["record"]["recordId"] == int(receipt.removeprefix("rcp_"))
+    [record] = await records(world, operation="book_appointment", outcome="executed")
+    other = build_service(world.service.settings, world.database, world.clock)
+    await other.ring.load()
+    nodes = [service.engine.services[receipts.Receipts] for service in (world.service, other)]
+    texts = await asyncio.gather(*(node.issue(HARBOR, record["record_id"]) for node in nodes * 3))
+    stated = [verify_receipt(text, await published(world)) for text in texts]
+    assert len({each["head"]["hash"] for each in stated}) == 1, "one head was signed"
+    await other.ring.rotate(AUDIT_HEADS)
+    world.clock.advance(minutes=1)
+    later = await nodes[1].issue(HARBOR, record["record_id"])
+    await world.service.ring.load()  # every few seconds, before a new key signs
+    verify_receipt(later, await published(world))
+
+
+async def test_the_receipt_of_an_assistants_write_names_who_connected_it(
+    world: World, staff: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    assistant = (await connected(world, staff)).http
+    wanted = {"patientId": await patient_id(agent), "slotId": (await slots(agent))[0]["id"]}
+    match = {"firstName": "Ada", "lastName": "Lovelace", "phone": "555 010 0199", "dob": "1985-12-10"}
+    await call_tool(assistant, "match_patient", **match)
+    token = (await call_tool(assistant, "book_appointment", **wanted))["structuredContent"]["confirmationToken"]
+    booked = await call_tool(assistant, "book_appointment", **wanted, confirmationToken=token)
+    assert "appointmentId" in booked["structuredContent"], booked
+    [record] = await records(world, operation="book_appointment", outcome="executed")
+    text = await world.service.engine.services[receipts.Receipts].issue(HARBOR, record["record_id"])
+    stated = verify_receipt(text, await published(world))
+    assert stated["askedBy"] == {"clientId": record["actor"], "name": "Claude", "connectedBy": "Ana"}
+    assert staff.headers[TEST_STAFF] in stated["record"]["subjectIds"]
+
+
+@pytest.mark.parametrize("kind", CONSENTS)
+def test_every_kind_of_consent_says_whose_word_it_is(kind: Consent) -> None:
+    reported = receipts.REPORTED[kind]
+    own_word = {"token": "client", "elicitation": "host", "card": "host", "link": "patient", "staff": "staff"}
+    assert reported.by == own_word[kind]
+    assert ("says" in reported.proves) is (reported.by in ("client", "host"))

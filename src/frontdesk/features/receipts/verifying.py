@@ -53,10 +53,11 @@ def _check_chain(stated: dict[str, Any], key_set: Mapping[str, Any]) -> None:
     digest = hashlib.sha256(bytes.fromhex(asked["intentId"]) + asked["text"].encode()).hexdigest()
     if digest != record["challenge"]:
         raise InvalidReceipt("What was read back is not what the audit record has the digest of.")
-    if json.loads(asked["text"])["readBack"] != stated["readBack"] or stated["consent"]["kind"] != record["consent"]:
+    told = (stated["readBack"], stated["consent"]["kind"], stated["askedBy"]["clientId"])
+    if told != (json.loads(asked["text"])["readBack"], record["consent"], record["actor"]):
         raise InvalidReceipt("The receipt contradicts itself.")
-    at = hash_of_record = link_hash(bytes.fromhex(stated["previousHash"]), record_digest(_row(record)))
-    if hash_of_record.hex() != record["hash"]:
+    at = link_hash(bytes.fromhex(stated["previousHash"]), record_digest(_row(record)))
+    if at.hex() != record["hash"]:
         raise InvalidReceipt("The audit record does not match its hash.")
     if stated["links"] is not None:
         for link in stated["links"]:
@@ -86,7 +87,10 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _public_key(key_set: Mapping[str, Any], kid: str) -> Ed25519PublicKey:
-    [key] = [each for each in key_set["keys"] if each["kid"] == kid]
+    found = [each for each in key_set["keys"] if each["kid"] == kid]
+    if len(found) != 1:
+        raise InvalidReceipt("The key set does not have the key that signed this.")
+    [key] = found
     if (key["kty"], key["crv"]) != ("OKP", "Ed25519"):
         raise ValueError
     return Ed25519PublicKey.from_public_bytes(_decoded(key["x"]))
