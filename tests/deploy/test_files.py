@@ -1,5 +1,6 @@
 """Files for other programs: each is valid for the program that reads it."""
 
+import ipaddress
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,17 @@ def test_the_dockerfile_has_no_findings(tools: Path) -> None:
 def test_the_compose_file_fits_its_schema(tools: Path) -> None:
     compose = ROOT / "deploy" / "compose" / "compose.yaml"
     run(tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", compose)
+
+
+def test_the_proxy_of_the_compose_file_meets_the_service_where_its_address_alone_is_trusted() -> None:
+    compose = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yaml").read_text())
+    service, proxy = compose["services"]["frontdesk"], compose["services"]["proxy"]
+    (shared,) = set(service["networks"]) & set(proxy["networks"])  # Docker may resolve the name on any of several
+    assert service["environment"]["FRONTDESK_TRUSTED_PROXIES"] == proxy["networks"][shared]["ipv4_address"]
+    (pool,) = compose["networks"][shared]["ipam"]["config"]
+    trusted = ipaddress.ip_address(service["environment"]["FRONTDESK_TRUSTED_PROXIES"])
+    assert trusted in ipaddress.ip_network(pool["subnet"])
+    assert trusted not in ipaddress.ip_network(pool["ip_range"]), "no other container gets it"
 
 
 def test_manifests_of_kubernetes_are_valid(tools: Path) -> None:
