@@ -8,7 +8,10 @@ from importlib.resources import files
 from frontdesk.store.rows import camel
 from frontdesk.systems import changes
 
-ADDED = {"nameKey", "phoneDigits", "namesakes"}  # to the details of a patient
+ADDED = {
+    *("nameKey", "phoneDigits", "namesakes"),  # to the details of a patient
+    "unchangedSince",  # by callers who change only what they have seen
+}
 READ = re.compile(r"\bc ->>? '(\w+)'")
 
 
