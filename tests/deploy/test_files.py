@@ -1,6 +1,7 @@
 """Files for other programs: each is valid for the program that reads it."""
 
 import ipaddress
+import re
 import subprocess
 from pathlib import Path
 
@@ -75,6 +76,28 @@ def test_manifests_of_kubernetes_are_valid(tools: Path) -> None:
     run(tools / "kubernetes-validate", "--strict", *manifests)
     configuration = dict(literal.split("=", 1) for literal in kustomization["configMapGenerator"][0]["literals"])
     assert {name.removeprefix("FRONTDESK_").lower() for name in configuration} <= Settings.model_fields.keys()
+
+
+def test_the_guide_to_a_moment_stops_the_cluster_itself() -> None:
+    guide = (ROOT / "docs" / "users" / "deploy.md").read_text()
+    (version, cluster) = re.findall(r"/etc/postgresql/(\d+)/(\w+)/conf\.d", guide)[0]
+    # Debian's unit `postgresql` only groups those of the clusters: stopping it returns before they have stopped.
+    units = re.findall(r"systemctl (?:stop|start|restart) (postgresql\S*)", guide)
+    assert set(units) == {f"postgresql@{version}-{cluster}"}
+
+
+def test_the_certificate_of_kubernetes_is_somebody_s_task_and_prometheus_may_scrape() -> None:
+    folder = ROOT / "deploy" / "kubernetes"
+    ingress, policy = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("ingress", "networkpolicy"))
+    (tls,) = ingress["spec"]["tls"]
+    assert "cert-manager.io/cluster-issuer" in ingress["metadata"]["annotations"]
+    guide = (ROOT / "docs" / "users" / "deploy.md").read_text()
+    assert f"create secret tls {tls['secretName']} " in guide
+    (rule,) = policy["spec"]["ingress"]
+    allowed = [peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for peer in rule["from"]]
+    assert allowed == ["ingress-nginx", "monitoring"]
+    assert rule["ports"] == [{"port": "http"}]
+    assert "--from-literal" not in guide, "arguments can be read by every user"
 
 
 @pytest.mark.parametrize("unit", sorted(path.name for path in UNITS.iterdir()))
