@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from frontdesk.app import build_app, build_service
+from frontdesk.cli import alert_checks
 from frontdesk.domain.errors import Problem
 from frontdesk.outbound.webhooks.deliverer import Deliverer
 from frontdesk.outbound.webhooks.sender import Sender
@@ -192,9 +194,10 @@ def test_log_lines_inside_a_span_carry_its_trace_id_and_errors_no_message(collec
 def test_an_endpoint_without_opentelemetry_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, otlp_endpoint="http://127.0.0.1:4318")
     traces.check_installed(settings)
-    monkeypatch.setattr(traces, "find_spec", lambda _name: None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)  # as if it was not installed
     traces.check_installed(Settings(data_dir=tmp_path))
-    with pytest.raises(
-        ServingError, match=r"^FRONTDESK_OTLP_ENDPOINT needs OpenTelemetry: install frontdesk\[otel\]\.$"
-    ):
+    with pytest.raises(ServingError, match=r"^FRONTDESK_OTLP_ENDPOINT needs OpenTelemetry: .*\[otel\]\.$"):
         traces.check_installed(settings)
+    assert alert_checks.traces(settings)[0] == "failed"

@@ -27,5 +27,13 @@ def start_tracing(settings: Settings, lines: Lines, requests: RequestLog) -> Cal
 
 def check_installed(settings: Settings) -> None:
     """Raises ServingError if traces are wanted and OpenTelemetry is not installed."""
-    if settings.otlp_endpoint is not None and find_spec("opentelemetry.sdk") is None:
-        raise ServingError("FRONTDESK_OTLP_ENDPOINT needs OpenTelemetry: install frontdesk[otel].")
+    if settings.otlp_endpoint is None:
+        return
+    try:
+        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+    except ModuleNotFoundError:  # of a package above it
+        found = None
+    if found is None:
+        raise ServingError(
+            "FRONTDESK_OTLP_ENDPOINT needs OpenTelemetry: install the wheel of frontdesk with its extra, [otel]."
+        )
