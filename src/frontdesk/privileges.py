@@ -7,9 +7,12 @@ import ctypes
 import os
 import pwd
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 UNPRIVILEGED = "nobody"
+NO_HOME = "/nonexistent"
 _READ_EVERYTHING = 2  # CAP_DAC_READ_SEARCH
 _DUMPABLE, _KEEP_CAPABILITIES, _NO_NEW_PRIVILEGES = 4, 8, 38  # of prctl
 _CAPABILITY_VERSION = 0x20080522
@@ -24,6 +27,16 @@ class AccountError(Exception):
 class WorkerAccount:
     user: int
     group: int
+
+
+def leave_closed_home() -> None:
+    """Takes another home where this account may not look into the one that it was given.
+
+    PostgreSQL's driver looks for certificates there, and fails where it may not. `runuser -u` keeps root's home.
+    """
+    with suppress(RuntimeError, KeyError):
+        if not os.access(Path.home(), os.X_OK):
+            os.environ["HOME"] = NO_HOME
 
 
 def worker_account() -> WorkerAccount | None:
@@ -59,6 +72,7 @@ def drop_root_privileges() -> None:
         os.setresuid(account.user, account.user, account.user)
         _keep_capability(_READ_EVERYTHING)
         _prctl(_KEEP_CAPABILITIES, 0)
+        os.environ["HOME"] = NO_HOME
     except OSError as error:
         raise AccountError(f"Root cannot run workers as {UNPRIVILEGED} here ({error.strerror}).") from None
     protect_process()

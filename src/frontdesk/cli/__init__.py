@@ -30,6 +30,7 @@ from frontdesk.cli import (
 from frontdesk.cli.commands import Commands
 from frontdesk.cli.output import BAD_INPUT, BadInput, discard, flush, report
 from frontdesk.feature import features
+from frontdesk.privileges import leave_closed_home
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +43,7 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # by default the first process of a container would ignore the signal
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    leave_closed_home()
     given = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes

@@ -265,7 +265,8 @@ def explain_database_errors(settings: "Settings", *, owner: bool = False) -> Ite
     except TimeoutError:
         raise CommandError(f"{where} cannot be reached (it did not answer in time).") from None
     except OSError as error:
-        raise CommandError(f"{where} cannot be reached ({_reason(error)}).") from None
+        file = "" if error.filename is None else f": {error.filename}"  # a certificate or its key
+        raise CommandError(f"{where} cannot be reached ({_reason(error)}{file}).") from None
 
 
 def _address_setting(settings: "Settings", *, owner: bool) -> str | None:
