@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from frontdesk.access.clients.records import AccessLimits
+from tests.security.test_match_misses import ADA, MISSES, Ask, over_mcp, over_rest, seen
 from tests.support.world import World, book, confirmed, page_through, patient_id, slots
 
 
@@ -77,3 +80,13 @@ async def test_few_digits_end_a_number(fhir: World) -> None:
         asked = [{**ada, "phone": phone} for phone in ("0199", "5550")]
         codes += [(await agent.post("/api/patients/match", json=each)).status_code for each in asked]
     assert codes == [200, 200, 200, 404]
+
+
+@pytest.mark.parametrize("ask", [over_rest, over_mcp])
+async def test_a_miss_at_a_fhir_server_does_not_tell_which_field_was_wrong(fhir: World, ask: Ask) -> None:
+    await fhir.database.write("UPDATE practice SET phone_match = 'ending'")
+    practice = (await fhir.database.fetchrow("SELECT slug FROM practice LIMIT 1"))["slug"]
+    agent = await fhir.client(practice, access_limits=AccessLimits(match_misses=0))
+    assert "pat_" in (await ask(agent, ADA)).text
+    answers = [seen(await ask(agent, {**ADA, **changes})) for changes in MISSES]
+    assert [each for each in answers if each != answers[0]] == []
