@@ -1,4 +1,4 @@
-"""A home that an account may not look into, as `runuser -u` and systemd leave it, does not keep it from the database."""
+"""A home that an account may not enter, as `runuser -u` and systemd leave it, does not keep it from the database."""
 
 import os
 from pathlib import Path
