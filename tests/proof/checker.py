@@ -15,6 +15,7 @@ from tests.proof.linearize import Read, Step, Write, impossible
 from tests.proof.practices import CAPACITY, DAY_CELLS, PROCEDURES
 from tests.proof.recorder import WRITES, History, Op
 from tests.proof.stored import Stored, compare
+from tests.proof.write_limits import compare_write_limits
 
 KEEP_RESULTS_SECONDS = 24 * 3600
 _GAP_BETWEEN_MINUTES = 5.0
@@ -34,6 +35,7 @@ class Checker:
         self.findings = Findings(operations=len(history.ops))
         self.parts: defaultdict[Key, list[Step]] = defaultdict(list)
         self.facts = Facts(history, agents, self.findings)
+        self.limited: list[Op] = []  # writes that were refused because of a limit on them
 
     def check(self, stored: Stored | None = None) -> Findings:
         """The verdict on the history, and on what is stored after it."""
@@ -46,6 +48,7 @@ class Checker:
         self._count_calls()
         if stored is not None:
             compare(self, stored)
+            compare_write_limits(self, stored)
         self._search()
         return self.findings
 
@@ -128,7 +131,9 @@ class Checker:
             if not self.history.faults and op.practice not in self.history.upstream:
                 self.findings.add("refused without a fault", op)
         elif op.code == "rate_limited":
-            if op.client not in self.history.caps:
+            if op.client in self.history.write_limits and op.name in WRITES:
+                self.limited.append(op)
+            elif op.client not in self.history.caps:
                 self.findings.add("refused without a cap", op)
         elif op.code == "confirmation_incomplete":
             if op.practice not in self.history.upstream:

@@ -78,6 +78,7 @@ class History:
         default_factory=dict
     )  # what directory reads answer
     caps: dict[str, int] = field(default_factory=dict)  # by client
+    write_limits: dict[str, int] = field(default_factory=dict)  # of each kind in an hour, by client
     offsets: list[Offset] = field(default_factory=lambda: [Offset(0, 0.0, 0.0)])
     faults: list[tuple[int, str]] = field(default_factory=list)
     upstream: frozenset[str] = frozenset()  # practices whose calendar is in another system
@@ -88,6 +89,12 @@ class History:
         before = [offset.most for offset in self.offsets if offset.since <= op.invoked][-1]
         during = (offset.most for offset in self.offsets if op.invoked < offset.since <= op.answered)
         return op.answered / 1e9 + self.wall_clock + max(before, *during, before)
+
+    def earliest_service_time(self, op: Op) -> float:
+        """The earliest time that the service's clock can have shown while it worked on a call."""
+        before = [offset.least for offset in self.offsets if offset.since <= op.invoked][-1]
+        during = (offset.least for offset in self.offsets if op.invoked < offset.since <= op.answered)
+        return op.invoked / 1e9 + self.wall_clock + min(before, *during, before)
 
     def moments_of(self, service_time: float) -> tuple[int, int]:
         """The first moment in which a process of the service may have had that time, and the last in which one may

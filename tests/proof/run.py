@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,8 +25,10 @@ from tests.proof.recorder import Caller, History
 from tests.proof.stored import read_stored
 from tests.proof.upstream import FhirPractice
 from tests.proof.workload import CAP, FIRST_DAY_AHEAD, Actor, Capped, Desk, UpstreamActor, on_file, signed_in
+from tests.proof.write_limits import WRITES_PER_HOUR
 from tests.webhooks.receiver import Receiver
 
+SUBJECTS = ("appointmentId", "patientId", "clientId")  # of events
 _UNLIMITED = AccessLimits(0, 0, 0, known_patients_only=False, writes_per_hour=0, upcoming_per_patient=0)
 
 
@@ -68,6 +70,9 @@ class Proof:
             else:
                 for grant in grants:
                     self.actors.append(Actor(await self._caller(desk.practice, grant, 1_000_000), desk))
+        limited = await self._caller(desks[0].practice, "agent", 1_000_000, WRITES_PER_HOUR)
+        self.history.write_limits[limited.client_id] = WRITES_PER_HOUR
+        self.actors.append(Actor(limited, desks[0]))
         self.actors.append(Capped(await self._caller(desks[0].practice, "agent", CAP), desks[0]))
 
     async def begin(self) -> None:
@@ -80,10 +85,11 @@ class Proof:
                 for patient, person in actor.desk.patients.items():
                     self.history.persons[actor.desk.practice, patient] = person
 
-    async def _caller(self, practice: str, grant: str, per_minute: int) -> Caller:
+    async def _caller(self, practice: str, grant: str, per_minute: int, writes_per_hour: int = 0) -> Caller:
+        limits = replace(_UNLIMITED, writes_per_hour=writes_per_hour)
         record, secret = await add_client(
             self.service.database, self.service.ring, practice=practice, name="Proof", grant=grant, scopes=SCOPES,
-            per_minute=per_minute, quota=1_000_000_000, access_limits=_UNLIMITED,
+            per_minute=per_minute, quota=1_000_000_000, access_limits=limits,
         )  # fmt: skip
         if grant == "agent":
             self.agents.add(record.client_id)
@@ -120,7 +126,7 @@ class Proof:
             stored.patients += upstream.patients()
             stored.upstream_faults = list(upstream.faults())
         stored.received = [
-            (m.id, m.document["type"], m.document["data"].get("appointmentId") or m.document["data"]["patientId"])
+            (m.id, m.document["type"], next(data[name] for name in SUBJECTS if name in (data := m.document["data"])))
             for m in self.receiver.received
         ]
         for practice_id in self.practices:

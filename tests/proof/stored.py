@@ -33,9 +33,10 @@ SELECT a.appointment_id FROM appointment a JOIN appointment b ON a.practice_id =
 """
 _HOLDS = "SELECT * FROM slot_hold"
 _PATIENTS = "SELECT p.slug AS practice, t.* FROM patient t JOIN practice p USING (practice_id)"
-_AUDIT = "SELECT operation, outcome, subject_ids, request_id FROM audit_record WHERE actor LIKE 'fd\\_%'"
+_AUDIT = "SELECT at, actor, operation, outcome, subject_ids, request_id FROM audit_record WHERE actor LIKE 'fd\\_%'"
 _OUTBOX = """
-SELECT event_id, type, coalesce(subject ->> 'appointmentId', subject ->> 'patientId') AS subject FROM outbox
+SELECT event_id, type, coalesce(subject ->> 'appointmentId', subject ->> 'patientId', subject ->> 'clientId') AS subject
+FROM outbox
 ORDER BY event_id
 """
 _HOUR = timedelta(hours=1)
@@ -178,7 +179,7 @@ def _audit(checker: "Checker", stored: Stored) -> None:
 
 def _events(checker: "Checker", stored: Stored) -> None:
     findings = checker.findings
-    written = Counter((row["type"], row["subject"]) for row in stored.outbox)
+    written = Counter((row["type"], row["subject"]) for row in stored.outbox if row["type"] in _EVENTS.values())
     executed = Counter(
         (_EVENTS[row["operation"]], subject)
         for row in stored.audit

@@ -13,6 +13,7 @@ SLOTS = "store/functions/slots.sql"
 CONFIRMATION = "engine/confirmation.py"
 ANSWER_CACHE = "engine/answer_cache.py"
 HOLDS = "store/functions/holds.sql"
+WRITE_LIMITS = "store/functions/write_limits.sql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,19 @@ BUGS: Mapping[str, Bug] = {
     "cap exceeded: leases are not counted": Bug(
         {"cap exceeded"},
         Edit("store/functions/limits.sql", "u.minute_leased := u.minute_leased + v_granted;", "NULL;"),
+    ),
+    "write limit exceeded: executed writes are not counted": Bug(
+        {"write limit exceeded"},
+        Edit(WRITE_LIMITS, "UPDATE SET writes = c.writes + 1;", "UPDATE SET writes = c.writes;"),
+    ),
+    "write limit too strict: those of all kinds are counted together": Bug(
+        {"refused below the write limit"},
+        Edit(WRITE_LIMITS, "        WHERE c.practice_id = p_practice AND c.client_id = p_client AND c.operation = p_operation AND c.minute >= v_since;",
+             "        WHERE c.practice_id = p_practice AND c.client_id = p_client AND c.minute >= v_since;"),
+    ),
+    "nobody hears of a reached write limit": Bug(
+        {"no event of a reached limit"},
+        Edit(WRITE_LIMITS, "          <= p_now - interval '1 hour';", "          > p_now;"),
     ),
     "a cancelled appointment is confirmed": Bug(
         {"not linearizable (appointment)"},
