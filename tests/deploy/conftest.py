@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.deploy.containers import Engine, build_image, open_engine
 from tests.deploy.installing import OWN_PYTHON, ROOT, download_wheels
 from tests.deploy.programs import need, need_root, run
+from tests.nodes.clusters import Cluster
 from tests.support.previous_release import build_wheel
 
 
@@ -52,3 +54,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def image(engine: Engine, wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return build_image(engine, wheels, tmp_path_factory.mktemp("image"))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="frontdesk-deploy-") as name:
+        Path(name).chmod(0o755)  # PostgreSQL of root's tests runs as another account
+        cluster = Cluster(Path(name) / "one")
+        cluster.create()
+        cluster.start()
+        yield cluster
+        cluster.kill()

@@ -3,8 +3,6 @@
 import json
 import shutil
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,17 +18,6 @@ from tests.support.stopping import NO_DRAIN
 
 pytestmark = pytest.mark.heavy
 PAUSES = [60, 120, 240, 480, 960, 1920, 3600, 3600]  # of a backup that fails, in seconds
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="frontdesk-compose-") as name:
-        Path(name).chmod(0o755)  # PostgreSQL of root's tests runs as another account
-        cluster = Cluster(Path(name) / "one")
-        cluster.create()
-        cluster.start()
-        yield cluster
-        cluster.kill()
 
 
 def variables_of(path: Path) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,17 +20,6 @@ UNIT = "frontdesk.service"
 SETTINGS = "/etc/frontdesk/frontdesk.toml"
 COMMAND = f"/opt/frontdesk/bin/frontdesk serve --demo --config {SETTINGS}"
 SANDBOX_STATUSES = range(200, 256)  # of a process that systemd could not set up
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="frontdesk-systemd-") as name:
-        Path(name).chmod(0o755)  # PostgreSQL of root's tests runs as another account
-        cluster = Cluster(Path(name) / "one")
-        cluster.create()
-        cluster.start()
-        yield cluster
-        cluster.kill()
 
 
 @pytest.fixture(params=["embedded", "external"])

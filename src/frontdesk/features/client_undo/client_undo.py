@@ -65,12 +65,12 @@ class ClientUndos:
     async def preview(self, context: ActionContext, client_id: str, since: datetime) -> UndoPreview:
         """What the client did since then, and what can be undone of it. Showing names is recorded."""
         context.require("admin")
-        entries, written, whole = await self._plan(context, client_id, since)
+        entries, written, complete = await self._plan(context, client_id, since)
         system = await self._system(context)
         rows = await self._rows(system, entries)
         patients = await self._patients(system, written)
         await context.record(PREVIEW.name, *subjects_of(rows, patients), read=True)
-        return UndoPreview(since, rows, patients, whole, digest_of(entries))
+        return UndoPreview(since, rows, patients, complete, digest_of(entries))
 
     async def start(self, context: ActionContext, client_id: str, since: datetime, shown: str, key: str) -> str:
         """Stores what is to be undone, if it is what was shown; `work` does it. The same key returns the same id."""
@@ -116,7 +116,7 @@ class ClientUndos:
         self, context: ActionContext, client_id: str, since: datetime
     ) -> tuple[list[UndoEntry], list[ClientAct], bool]:
         """The appointments that the client changed, the last change first; the patients; and whether that is all."""
-        acts, whole = await self._records(context, client_id, since, (*OF_APPOINTMENTS, *OF_PATIENTS))
+        acts, complete = await self._records(context, client_id, since, (*OF_APPOINTMENTS, *OF_PATIENTS))
         patient_of = {
             act.appointment_id: act.patient_id
             for act in acts
@@ -143,7 +143,7 @@ class ClientUndos:
                 )
             )
         written = [act for act in acts if act.operation in OF_PATIENTS]
-        return await without_taken_times(await self._system(context), entries), written, whole
+        return await without_taken_times(await self._system(context), entries), written, complete
 
     async def _records(
         self,

@@ -51,7 +51,7 @@ class UndoPreview:
     since: datetime
     rows: Sequence[UndoRow]
     patients: Sequence[PatientWritten]
-    whole: bool  # False: the client did more than a page can hold
+    complete: bool  # False: the client did more than a page can hold
     shown: str  # by which the form recognizes that anything has changed since
 
     @property
