@@ -1,5 +1,6 @@
 """Beside a clinic that books in its own system: no time is ever booked twice, however and whenever it becomes busy."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ Resource = dict[str, Any]
 Way = Callable[[Upstream], Awaitable[list[Resource]]]  # returns what it stored
 
 START, END = "2026-11-16T14:00:00Z", "2026-11-16T14:15:00Z"  # Monday 9:00, the first slot of Dr. Chen
-MAX_REQUESTS = 20
+MAX_REQUESTS = 40
 BOOKED_BY = [("POST", "/fhir/Appointment"), ("POST", "/fhir/Appointment/$book")]
 
 
@@ -72,6 +73,9 @@ WAYS: dict[str, Way] = {
     "$hold": _created(_slot("busy-tentative")),
     "whole day": _created(_slot("busy-unavailable", start="2026-11-16T05:00:00Z", end="2026-11-17T05:00:00Z")),
     "long absence": _created(_slot("busy-unavailable", start="2026-11-01T05:00:00Z", end="2026-11-30T05:00:00Z")),
+    "leave": _created(_slot("busy-unavailable", start="2026-10-01T05:00:00Z", end="2026-11-30T05:00:00Z")),
+    "days of meetings": _created(_slot("busy", start="2026-11-13T05:00:00Z", end="2026-11-17T05:00:00Z")),
+    "days on hold": _created(_slot("busy-tentative", start="2026-11-14T05:00:00Z", end="2026-11-17T05:00:00Z")),
     "location closed": _created(_slot("busy-unavailable", schedule="downtown")),
     "other schedule": _created(_slot("busy", schedule="chen-elsewhere")),
     "odd seconds": _created(_slot("busy", start="2026-11-16T14:14:30Z", end="2026-11-16T14:20:00Z")),
@@ -87,7 +91,8 @@ DURING = (
     "published slot",
     "$book",
     "$hold",
-    "long absence",
+    "leave",
+    "days of meetings",
     "location closed",
     "no slot",
     "several slots",
@@ -204,6 +209,30 @@ async def _taken_back(clinic: Upstream, stored: list[Resource]) -> None:
 
 async def _offered(agent: httpx.AsyncClient) -> list[str]:
     return [each["start"].replace("09:00:00-05:00", "14:00:00Z") for each in await slots(agent)]
+
+
+async def test_a_server_that_searches_slots_by_their_end_is_asked_for_all_that_overlap(
+    fhir: World, clinic: Upstream
+) -> None:
+    if isinstance(clinic.door.backend, Proposing):
+        pytest.skip("it does so without a search parameter in its statement")
+
+    async def with_end(request: Request, answer: Answer) -> Answer:
+        if request.target != "/fhir/metadata":
+            return answer
+        statement = json.loads(answer.body)
+        for each in statement["rest"][0]["resource"]:
+            each["searchParam"] = [{"name": "end", "type": "date"}] if each["type"] == "Slot" else []
+        return Answer(answer.status, answer.headers, json.dumps(statement).encode())
+
+    clinic.door.rewrite = with_end
+    agent = await fhir.client()
+    assert START in await _offered(agent)
+    await clinic.create(_slot("busy", start="2024-01-01T05:00:00Z", end="2026-11-17T05:00:00Z"))
+    assert await _offered(agent) == []
+    asked = [target for request in clinic.door.seen for _, target in request.parts if target.startswith("/fhir/Slot?")]
+    assert asked
+    assert all("end=gt" in target for target in asked)
 
 
 def _on_a_new_schedule(*actors: str) -> Way:

@@ -12,6 +12,7 @@ from frontdesk.systems.fhir.settings import ConfiguredShape, Service, Shape
 from frontdesk.systems.port import Capability
 
 _SLOTS = ("Schedule search-type", "Slot search-type")
+_SLOT_END = "Slot search by end"
 _MOVES = ("Appointment read", "Appointment update", "Appointment versions")
 
 # Creating is conditional and changing is versioned: without these a repeated or concurrent write would do harm.
@@ -75,9 +76,14 @@ class ServerCapabilities:
 
     @property
     def searches_exactly(self) -> bool:
-        """Whether one search finds the live appointments of a patient and of a practitioner, and one the slots that
-        overlap a time: R4 has no search parameter for the end of a Slot."""
+        """Whether one search finds the live appointments of a patient and of a practitioner."""
         return self.shape == "medplum"
+
+    @property
+    def finds_slots_by_end(self) -> bool:
+        """Whether one search finds the slots that overlap a time. R4 has no search parameter for a Slot's end: a server
+        names its own."""
+        return self.shape == "medplum" or (self.able is not None and _SLOT_END in self.able)
 
     @property
     def cancels(self) -> bool:
@@ -142,6 +148,7 @@ def _abilities(resource: Resource) -> set[str]:
     able = {f"{kind} {interaction.get('code')}" for interaction in listed(resource.get("interaction"))}
     if resource.get("conditionalCreate") is True:
         able.add(f"{kind} conditional-create")
+    able |= {f"{kind} search by {parameter.get('name')}" for parameter in listed(resource.get("searchParam"))}
     if resource.get("versioning") != "no-version":
         able.add(f"{kind} versions")
     return able

@@ -30,7 +30,10 @@ from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
 
 _FIRST_WINDOW_DAYS = 7  # first window of an open-ended search; the next ones double
 _MAX_SLOT_LENGTH = timedelta(days=1)
-_MAX_ABSENCE_LENGTH = timedelta(days=31)  # how far back a slot that is busy-unavailable may have begun
+# How far back a slot may have begun that still takes the time, where the server does not search by a slot's end. Most busy
+# slots are appointments: reading a year of them for each search would take a server seconds.
+_MAX_BUSY_LENGTH = timedelta(days=7)
+_MAX_ABSENCE_LENGTH = timedelta(days=400)
 
 Pair = tuple[int, int]  # provider, location
 
@@ -222,8 +225,8 @@ class SlotFinder:
         slots: list[Query] = []
         server = self._upstream.server
         if server.can("Slot search-type") and not server.is_frontdesk:
-            spans = [_between("start", starts - _MAX_SLOT_LENGTH, ends), _earlier_absences(starts)]
-            if server.searches_exactly:
+            spans = [_between("start", starts - _MAX_SLOT_LENGTH, ends), *_earlier_slots(starts)]
+            if server.finds_slots_by_end:
                 spans = [[("start", f"lt{stamp(ends)}"), ("end", f"gt{stamp(starts)}")]]
             slots += [query for span in spans for query in searches("Slot", "schedule", schedules, span)]
         appointments: list[Query] = []
@@ -291,9 +294,10 @@ def _between(name: str, first: datetime, last: datetime) -> list[tuple[str, str]
     return [(name, f"ge{stamp(first)}"), (name, f"lt{stamp(last)}")]
 
 
-def _earlier_absences(starts: datetime) -> list[tuple[str, str]]:
-    earlier = _between("start", starts - _MAX_ABSENCE_LENGTH, starts - _MAX_SLOT_LENGTH)
-    return [("status", "busy-unavailable"), *earlier]
+def _earlier_slots(starts: datetime) -> Iterator[list[tuple[str, str]]]:
+    """Of slots that may reach into a time from before the day in front of it."""
+    for status, longest in (("busy", _MAX_BUSY_LENGTH), ("busy-unavailable,busy-tentative", _MAX_ABSENCE_LENGTH)):
+        yield [("status", status), *_between("start", starts - longest, starts - _MAX_SLOT_LENGTH)]
 
 
 def _joined(found: Iterable[list[Resource]]) -> list[Resource]:
