@@ -54,6 +54,7 @@ MADE = datetime(2026, 11, 16, 9, 30, 15, 999, tzinfo=UTC)
                 "jwksUrl": None,
                 "staffId": None,
                 "revokedAt": None,
+                "trustedToAsk": False,
             },
         ),
         (

@@ -15,6 +15,12 @@ from tests.support.world import World
 WITH_IDS = [page for page in pages() if "{" in page.path and "{ending}" not in page.path]
 # What differs from answer to answer for everyone: request ids and fresh keys.
 PASSING = re.compile(r"[0-9a-f]{32}|[A-Za-z0-9_-]{32}")
+_PROPOSAL = """
+INSERT INTO intent (practice_id, intent_id, client_id, operation, fingerprint, state, approval, proposal,
+    created_at, expires_at, keep_until)
+VALUES ($1, $2, 'fd_x', 'book_appointment', '', 'challenged', 'pending', '{"readBack": {}, "requestId": "0"}',
+    $3::timestamptz, $3 + interval '1 hour', $3 + interval '1 hour')
+"""
 
 
 world = world_of_a_module
@@ -36,7 +42,11 @@ async def ids(world: World, theirs: Side) -> dict[str, str]:
     practice_id = await world.database.fetchval("SELECT practice_id FROM practice WHERE slug = 'quixotic'")
     other = await signed_in(world, practice="quixotic", name="Zachariah Vexford")
     away = {"who": f"provider-{theirs.ids['providerId']}", "from": "2026-12-01", "do": "start"}
+    approval_id = "1" * 64
+    async with world.database.transaction(practice_id) as connection:
+        await connection.execute(_PROPOSAL, practice_id, bytes.fromhex(approval_id), world.clock())
     return {
+        "approval_id": approval_id,
         "absence_id": (await other.post("/console/away", data=away)).headers["Location"].rpartition("/")[2],
         "appointment_id": theirs.ids["appointmentId"],
         "patient_id": theirs.ids["patientId"],

@@ -286,7 +286,7 @@ async def test_arguments_that_cannot_be_read_are_a_bad_request(world: World, mon
     def fail(*_args: Any) -> Any:
         raise ValueError("secret")
 
-    monkeypatch.setattr("frontdesk.engine.execute.read", fail)
+    monkeypatch.setattr("frontdesk.engine.execute.read_arguments", fail)
     answer = await agent.get("/api/locations")
     assert (answer.status_code, answer.json()["code"]) == (400, "validation")
     assert "secret" not in answer.text

@@ -22,6 +22,13 @@ _APPROVAL_NEEDED = (
     "the practice tell of the decision."
 )
 _PREFIXES: Mapping[Consent, str] = {"token": "", "elicitation": "elicitation-", "card": "card-"}
+_APPROVAL_PENDING = (
+    "Nothing was executed. A staff member has not approved this change yet. The confirmationToken stays valid: resend "
+    "after that."
+)
+_APPROVAL_REFUSED = (
+    "Nothing was executed. A staff member has refused this change. Do not propose it again unless the person wants it."
+)
 
 
 class Challenge(Problem):
@@ -53,13 +60,8 @@ def choose_consent(operation: Operation, caller: Caller, host: Collection[Consen
 
 def approval_required(approval: str) -> Problem:
     """The refusal of a write that a staff member has not approved yet, or has refused."""
-    if approval == "refused":
-        detail = "A staff member has refused this change. Do not propose it again unless the person wants it."
-    else:
-        detail = (
-            "A staff member has not approved this change yet. The confirmationToken stays valid: resend after that."
-        )
-    return Problem("consent_required", f"Nothing was executed. {detail}")
+    details = {"pending": _APPROVAL_PENDING, "refused": _APPROVAL_REFUSED}
+    return Problem("consent_required", details[approval])
 
 
 def new_token(way: Consent) -> str:

@@ -200,7 +200,7 @@ def read_oauth(text: bytes) -> object:
             oauth._assertion(form, given, _TOKENS, SETTINGS)
         else:
             oauth._credentials(form, given)
-        oauth._check_resource(form.get("resource", []), SETTINGS)
+        oauth._resources(form.get("resource", []), SETTINGS)
         return grant_smart_scopes(form.get("scope", [""])[0].split(" "), ("patients:read", "appointments:book"))[0]
     except Problem as problem:
         return _signs(problem)

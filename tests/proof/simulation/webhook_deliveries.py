@@ -112,7 +112,7 @@ async def webhook_deliveries(chance: Random) -> None:
     database, receiver = Deliveries(link, rows), Receiver(chance, chance.choice((0.0, 0.2, 0.6)))
     link.broken = chance.choice((0.0, 0.0, 0.2))
 
-    async def send(_deliverer: Deliverer, _practice_id: int, delivery: deliverer.Delivery) -> Sent:
+    async def send(_deliverer: Deliverer, _practice_id: int, delivery: deliverer.LeasedDelivery) -> Sent:
         return await receiver.receive(delivery.event_id)
 
     async def node() -> None:

@@ -30,8 +30,8 @@ from frontdesk.systems.port import FoundSlots, SlotPosition, SlotQuery
 
 _FIRST_WINDOW_DAYS = 7  # first window of an open-ended search; the next ones double
 _MAX_SLOT_LENGTH = timedelta(days=1)
-# How far back a slot may have begun that still takes the time, where the server does not search by a slot's end. Most busy
-# slots are appointments: reading a year of them for each search would take a server seconds.
+# How far back a slot may have begun that still takes the time, where the server does not search by a slot's end. Most
+# busy slots are appointments: reading a year of them for each search would take a server seconds.
 _MAX_BUSY_LENGTH = timedelta(days=7)
 _MAX_ABSENCE_LENGTH = timedelta(days=400)
 
