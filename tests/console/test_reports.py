@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from frontdesk.console.csv_files import _cell
+from frontdesk.console.csv_files import _cell, csv_file
 from tests.console.desk import Document, stored, words
 from tests.console.signing_in import signed_in
 from tests.console.test_usage import table_of
@@ -129,6 +129,15 @@ async def test_a_name_that_a_spreadsheet_would_compute_is_downloaded_as_text(
         assert str(_cell(f"Dr; {text}")).count("'") >= 1
     assert _cell("Dr. Mary-Ann O'Brien; Sr.") == "Dr. Mary-Ann O'Brien; Sr."
     assert await stored(world, "SELECT FROM provider WHERE practice_id = $1 AND name = $2", formula)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_no_cell_begins_a_formula_wherever_a_spreadsheet_splits(separator: str) -> None:
+    texts = ['x;"=1+1;', ';"=1', '; "" =1', '\t"@x', '"=1', "\xa0=1", "\u3000+1", "\x0b=1", 'Dr. "Bob" Chen; "Sr."']
+    file = bytes(csv_file("x.csv", ("Name", "Text"), [("Ada", text) for text in texts]).body).decode()
+    cells = [cell for row in csv.reader(io.StringIO(file), delimiter=separator) for cell in row]
+    assert [cell for cell in cells if re.match(r'[\s"]*[=+@]', cell)] == []
+    assert "'" not in _cell(texts[-1])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("page", ["reports", "usage", "arrivals"])

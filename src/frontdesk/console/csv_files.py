@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from starlette.responses import PlainTextResponse
 
-# At the start of a cell, also where ; or tabs separate cells. Spreadsheets read wide characters as the narrow ones.
-_FORMULA = re.compile(r"((?:^|[;\t\r\n]) *)(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
+# At the start of a cell, also where ; or tabs separate cells: quotes are dropped there. Spreadsheets read wide
+# characters as the narrow ones.
+_FORMULA = re.compile(r"((?:^|[;\t\r\n])[\s\"]*)(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 def csv_file(name: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> PlainTextResponse:
