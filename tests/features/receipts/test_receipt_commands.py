@@ -1,5 +1,6 @@
 """`frontdesk audit receipt` and `frontdesk audit verify-receipt`."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tests.features.receipts.conftest import issued, listed, published
 from tests.support.world import World, book, patient_id
 
 __all__ = ["command"]
+
+NESTED = base64.urlsafe_b64encode(b"[" * 99_999).decode()  # deeper than can be read
 
 
 async def test_a_receipt_is_issued_by_record_or_request_and_verified_offline(
@@ -60,14 +63,16 @@ async def test_a_receipt_that_was_changed_is_refused(
         (f"{text[:-2]}{'AA' if not text.endswith('AA') else 'BA'}", "The signature is not valid."),
         ("é", "This is not a receipt."),
         ("", "This is not a receipt."),
+        (f"{NESTED}.AAAA.{'A' * 86}", "This is not a receipt."),
     ):
         file.write_text(content, encoding="utf-8")
         refused = await command("audit", "verify-receipt", str(file), "--keys", str(keys))
         assert (refused.status, refused.err) == (1, f"{says}\n"), content
     file.write_text(text)
-    keys.write_text("[]")
-    refused = await command("audit", "verify-receipt", str(file), "--keys", str(keys))
-    assert (refused.status, refused.err) == (2, f"{keys} is no set of keys (JWKS).\n")
+    for content in ("[]", "[" * 100_000):
+        keys.write_text(content)
+        refused = await command("audit", "verify-receipt", str(file), "--keys", str(keys))
+        assert (refused.status, refused.err) == (2, f"{keys} is no set of keys (JWKS).\n")
     gone = await command("audit", "verify-receipt", str(tmp_path / "none"), "--keys", str(keys))
     assert gone.status in (1, 2)
 

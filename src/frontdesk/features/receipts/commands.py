@@ -88,7 +88,7 @@ def _verify(args: argparse.Namespace) -> None:
         key_set = json.loads(args.keys.read_bytes())
         if not isinstance(key_set, dict) or not isinstance(key_set.get("keys"), list):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadInput(f"{args.keys} is no set of keys (JWKS).") from None
     try:
         stated = verify_receipt(Path(args.file).read_text(encoding="ascii").strip(), key_set)

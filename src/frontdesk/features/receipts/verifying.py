@@ -36,14 +36,14 @@ def verify_receipt(text: str, key_set: Mapping[str, Any]) -> dict[str, Any]:
         _public_key(key_set, kid).verify(_decoded(signature), f"{header}.{payload}".encode())
     except InvalidSignature:
         raise InvalidReceipt("The signature is not valid.") from None
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise InvalidReceipt("This is not a receipt.") from None
     try:
         stated = _read(payload)
         _check_chain(stated, key_set)
     except InvalidSignature:
         raise InvalidReceipt("The signature of the head is not valid.") from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise InvalidReceipt("The receipt has another form than this release can verify.") from None
     return stated
 
