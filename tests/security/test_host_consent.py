@@ -172,6 +172,17 @@ async def test_a_program_does_not_get_the_trust_in_a_host_by_sending_a_later_cod
     assert not (await show_client(world.database, await client_of(world, program))).trusted_to_ask
 
 
+async def test_no_spelling_of_the_loopback_interface_can_be_trusted(world: World) -> None:
+    """Browsers send a code there to any program of their machine."""
+    admin = await signed_in(world, "admin")
+    named = ("localhost.", "app.localhost", "127.0.0.2", "127.1", "0x7f.1", "2130706433", "127.0.0.1.")
+    for host in (*named, "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]"):
+        await agreed(admin, await registered(world, f"https://{host}/callback"))
+        answer = await admin.post("/console/assistants/trust", data={"host": host.strip("[]")})
+        assert answer.status_code == 404, host
+        assert f'value="{host.strip("[]")}"' not in (await admin.get("/console/assistants")).text
+
+
 async def test_what_a_host_reports_is_shown_as_its_report(world: World) -> None:
     staff, agent = await signed_in(world, "admin"), await world.client(trusted_to_ask=True)
     for number, (demanded, shown) in enumerate(

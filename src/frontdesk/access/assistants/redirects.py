@@ -7,6 +7,7 @@ MAX_URI_LENGTH = 512
 LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 _CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~%]+\Z")  # printable ASCII without quotes, <, >, \, ^, `, {, | and }
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?\Z")  # it is written into a header, too
+_NUMBER = re.compile(r"(0x[0-9a-f]*|[0-9]+)\Z")  # as the last label: browsers take the host for an IPv4 address
 _NATIVE = ("cursor://anysphere.cursor-mcp/",)  # applications that browsers open by a scheme of their own
 
 
@@ -31,8 +32,13 @@ def is_local(uri: str) -> bool:
 
 
 def names_operator(host: str) -> bool:
-    """Whether the host of an answer says who gets it: not on the machine of the browser, where any program could."""
-    return host not in LOOPBACK and host not in {host_of(each) for each in _NATIVE}
+    """Whether the host of an answer says who gets it: not on the machine of the browser, where any program could.
+
+    Addresses name nobody, and browsers read many spellings of the loopback interface's.
+    """
+    last = host.rstrip(".").rpartition(".")[2]
+    is_address = ":" in host or _NUMBER.match(last) is not None
+    return not (is_address or last in ("", "localhost") or host in {host_of(each) for each in _NATIVE})
 
 
 def host_of(uri: str) -> str:
