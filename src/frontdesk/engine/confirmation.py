@@ -117,7 +117,7 @@ class Writes:
         intent = write.intent
         if intent is None and write.by_agent:
             raise await self.challenge(write)
-        approval = None
+        found = approval = None
         if intent is not None and not self._commit_comes_first(write):
             found = await self._find(write, intent)
             if found is None and write.by_agent:
@@ -138,6 +138,8 @@ class Writes:
                     return stored
                 await self._refused(write, problem)
                 raise
+            if found is not None and approval == "approved" and not found.was_read_back(proposal.read_back):
+                raise await self.challenge(write)  # it would change something else than what staff have seen
             outcome = await self._perform(write, proposal, intent)
             match outcome.kind:
                 case "stale":

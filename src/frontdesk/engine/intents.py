@@ -47,6 +47,7 @@ class StoredIntent:
     result: Mapping[str, object] | None
     expires_at: datetime
     approval: str | None = None  # of a staff member: pending, approved or refused; None if it needs none
+    challenge: str | None = None  # what was read back and when, as JSON, until it is consumed
 
     def replayed(self, intent: Intent) -> Mapping[str, object] | None:
         """The stored result of the same write, None if it has not been executed yet."""
@@ -55,6 +56,11 @@ class StoredIntent:
         if self.state == "executing":
             raise Problem("confirmation_incomplete")
         return self.result
+
+    def was_read_back(self, read_back: Mapping[str, object]) -> bool:
+        """Whether the challenge read back the same, with or without the name of the patient."""
+        stored = {} if self.challenge is None else orjson.loads(self.challenge)["readBack"]
+        return bool({**stored, **orjson.loads(orjson.dumps(read_back))} == stored)
 
 
 def mismatch(intent: Intent | None) -> Problem:
@@ -83,7 +89,9 @@ class Intents:
         if row is None or row["client_id"] != caller.client_id or row["keep_until"] <= now:
             return None
         result = None if row["result"] is None else orjson.loads(row["result"])
-        return StoredIntent(row["fingerprint"], row["state"], result, row["expires_at"], row["approval"])
+        return StoredIntent(
+            row["fingerprint"], row["state"], result, row["expires_at"], row["approval"], row["challenge"]
+        )
 
     async def result_of(
         self, caller: Caller, key: str | None, token: str | None, now: datetime

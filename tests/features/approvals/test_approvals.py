@@ -195,6 +195,51 @@ async def test_an_approval_is_of_one_request_of_one_client_for_its_time(
     assert await booked(world) == 0
 
 
+@pytest.mark.parametrize("operation", ["cancelAppointment", "confirmAttendance", "rescheduleAppointment"])
+async def test_an_approval_is_of_the_appointment_as_staff_saw_it(
+    world: World, agent: httpx.AsyncClient, staff: httpx.AsyncClient, operation: str
+) -> None:
+    """It is moved between the approval and the agent's next call."""
+    await demand(world)
+    appointment, free = await book(agent), await slots(agent)
+    await demand(world, **{operation: "staff"})
+    path = f"/api/appointments/{appointment}"
+    wanted = {"slotId": free[0]["id"]} if operation == "rescheduleAppointment" else {}
+
+    async def send(confirmed: dict[str, str]) -> httpx.Response:
+        return await agent.post(f"{path}/{re.split('[A-Z]', operation)[0]}", json=confirmed)
+
+    confirmed = {**wanted, "confirmationToken": (await send(wanted)).json()["confirmationToken"]}
+    assert await decide(staff, confirmed, "approve") == 303
+    await act(world, "reschedule_appointment", {"appointmentId": appointment, "slotId": free[3]["id"]})
+    moved = (await agent.get(path)).json()
+    changed = await send(confirmed)
+    assert changed.status_code == 428, changed.text
+    assert changed.json()["readBack"].get("rescheduledFrom", changed.json()["readBack"]["start"]) == moved["start"]
+    assert (await agent.get(path)).json() == moved, "nothing was executed"
+    confirmed["confirmationToken"] = changed.json()["confirmationToken"]
+    assert code(await send(confirmed)) == (403, "consent_required")
+    assert await decide(staff, confirmed, "approve") == 303
+    assert (await send(confirmed)).status_code == 200
+
+
+async def test_approved_changes_of_patients_are_executed(
+    world: World, agent: httpx.AsyncClient, staff: httpx.AsyncClient
+) -> None:
+    await demand(world, createPatient="staff", updatePatient="staff")
+    marie = {"firstName": "Marie", "lastName": "Curie", "dob": "1867-11-07", "phone": "+1 555 010 0155"}
+    alan = f"/api/patients/{await patient_id(agent, 'Alan')}"
+    for method, path, body in (
+        ("POST", "/api/patients", marie),
+        ("PATCH", alan, {"lastName": "Mathison", "email": None, "dob": "1912-06-24"}),
+    ):
+        challenge = await agent.request(method, path, json=body)
+        confirmed = {**body, "confirmationToken": challenge.json()["confirmationToken"]}
+        assert await decide(staff, confirmed, "approve") == 303
+        assert (await agent.request(method, path, json=confirmed)).is_success
+    assert (await agent.get(alan)).json()["lastName"] == "Mathison"
+
+
 async def test_only_staff_of_the_practice_with_a_session_decide(
     world: World, agent: httpx.AsyncClient, staff: httpx.AsyncClient
 ) -> None:
