@@ -132,6 +132,23 @@ async def test_nobody_gets_the_receipt_of_another(world: World, agent: httpx.Asy
     assert "get_receipt" not in (await plain.post("/mcp", json=CALL | {"method": "tools/list"}, headers=MCP)).text
 
 
+async def test_a_receipt_does_not_claim_that_an_appointment_was_where_the_read_back_says(
+    world: World, agent: httpx.AsyncClient
+) -> None:
+    """Somebody moves it between the challenge and the confirmation."""
+    appointment, website = await book(agent), await world.client(grant="integration")
+    path = f"/api/appointments/{appointment}"
+    challenge = (await agent.post(f"{path}/cancel", json={})).json()
+    later = (await slots(agent))[4]
+    assert (await website.post(f"{path}/reschedule", json={"slotId": later["id"]})).status_code == 200
+    cancelled = await agent.post(f"{path}/cancel", json={"confirmationToken": challenge["confirmationToken"]})
+    assert cancelled.status_code == 200
+    stated = verify_receipt(await issued(agent, (await listed(agent))[0]["id"]), await published(world))
+    assert stated["readBack"]["start"] != later["start"]
+    assert "what was executed is what was" not in stated["consent"]["proves"]
+    assert "others moved in between was changed where it was then" in stated["consent"]["proves"]
+
+
 async def test_what_nobody_was_asked_about_has_no_receipt(world: World) -> None:
     integration = await world.client(grant="integration", scopes=WITH_RECEIPTS)
     body = {"patientId": await patient_id(integration), "slotId": (await slots(integration))[0]["id"]}
