@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tests.proof.recorder import CLOCK_TOLERANCE, Offset
+from tests.proof.recorder import CLOCK_TOLERANCE, WRITES, Offset
 from tests.proof.stored import Stored
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def compare_write_limits(checker: "Checker", stored: Stored) -> None:
     history, findings = checker.history, checker.findings
     executed: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for row in stored.audit:
-        if row["actor"] in history.write_limits and row["outcome"] == "executed":
+        if row["actor"] in history.write_limits and row["operation"] in WRITES and row["outcome"] == "executed":
             executed[row["actor"], row["operation"]].append(row["at"].timestamp())
     # A node whose clock was ahead has counted, and forgotten, by that clock.
     backwards = _backwards(history.offsets)
