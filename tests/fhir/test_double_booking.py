@@ -211,12 +211,10 @@ async def _offered(agent: httpx.AsyncClient) -> list[str]:
     return [each["start"].replace("09:00:00-05:00", "14:00:00Z") for each in await slots(agent)]
 
 
+@pytest.mark.parametrize("door", ["fake-batch", "fake"], indirect=True)
 async def test_a_server_that_searches_slots_by_their_end_is_asked_for_all_that_overlap(
     fhir: World, clinic: Upstream
 ) -> None:
-    if isinstance(clinic.door.backend, Proposing):
-        pytest.skip("it does so without a search parameter in its statement")
-
     async def with_end(request: Request, answer: Answer) -> Answer:
         if request.target != "/fhir/metadata":
             return answer
