@@ -33,9 +33,9 @@ class Reported(NamedTuple):
 REPORTED: Mapping[Consent, Reported] = {
     "token": Reported(
         "client",
-        "The client sent the request that was read back again, with the token of the challenge. This proves that the "
-        "request that was executed is the one that was to be read back; an appointment that others moved in between "
-        "was changed where it was then. That a person heard it and agreed is what the client says.",
+        "The client repeated the request that was to be read back, with the token of the challenge. This proves that "
+        "the executed request is the same; an appointment that others moved in between was changed where it was then. "
+        "That a person heard it and agreed is what the client says.",
     ),
     "elicitation": Reported(
         "host",
