@@ -1,9 +1,10 @@
 """Admins manage the clients of their practice: add, change, disable, rotate secrets, revoke tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Protocol
 
 from frontdesk.access.clients.records import (
     AS_THE_PRACTICE,
@@ -31,6 +32,7 @@ from frontdesk.access.clients.validation import (
     checked_scopes,
 )
 from frontdesk.access.keys.ring import KeyRing
+from frontdesk.audit.trail import AuditRecorder
 from frontdesk.desk.context import ActionContext
 from frontdesk.desk.form_uses import recorder_once
 from frontdesk.domain.errors import FieldError, Problem, invalid
@@ -41,6 +43,12 @@ from frontdesk.texts import Text
 # All practices share the service. These hold for each client: nothing limits how many clients a practice has.
 _MAX_PER_MINUTE = 10 * DEFAULT_PER_MINUTE
 _MAX_QUOTA = 10 * DEFAULT_QUOTA
+
+
+class _Change(Protocol):
+    def __call__(
+        self, database: Database, client_id: str, /, *, recorder: AuditRecorder, clock: Callable[[], datetime]
+    ) -> Awaitable[ClientRecord]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,26 +137,25 @@ class Clients:
         return changed
 
     async def set_disabled(self, context: ActionContext, client_id: str, *, disabled: bool) -> ClientRecord:
-        await self.one(context, client_id)
         change = disable_client if disabled else enable_client
         recorder = context.audit.recorder("console.disable_client" if disabled else "console.enable_client")
-        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
-        context.seal_soon()
-        return changed
+        return await self._changed(context, client_id, change, recorder)
 
     async def set_trusted(self, context: ActionContext, client_id: str, *, trusted: bool) -> ClientRecord:
         """Whether the client is trusted to ask people."""
-        await self.one(context, client_id)
         change = trust_client if trusted else distrust_client
         recorder = context.audit.recorder("console.trust_client" if trusted else "console.distrust_client")
-        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
-        context.seal_soon()
-        return changed
+        return await self._changed(context, client_id, change, recorder)
 
     async def revoke_tokens(self, context: ActionContext, client_id: str) -> ClientRecord:
-        await self.one(context, client_id)
         recorder = context.audit.recorder("console.revoke_client_tokens")
-        changed = await revoke_tokens(self.database, client_id, recorder=recorder, clock=lambda: context.now)
+        return await self._changed(context, client_id, revoke_tokens, recorder)
+
+    async def _changed(
+        self, context: ActionContext, client_id: str, change: _Change, recorder: AuditRecorder
+    ) -> ClientRecord:
+        await self.one(context, client_id)
+        changed = await change(self.database, client_id, recorder=recorder, clock=lambda: context.now)
         context.seal_soon()
         return changed
 
