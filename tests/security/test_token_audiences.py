@@ -154,7 +154,7 @@ async def test_a_token_of_an_assistant_stays_for_mcp_whatever_a_refresh_asks_for
         assert answer.status_code == 400
 
 
-async def test_a_client_is_not_ended_by_whoever_revokes_its_token_for_mcp(server: World) -> None:
+async def test_revoking_a_token_for_mcp_does_not_end_its_client(server: World) -> None:
     """Only tokens of assistants can be revoked at the endpoint, which asks for no credentials."""
     client = await server.client()
     for resources in ((), (f"{ADDRESS}{MCP}",), (f"{ADDRESS}{API}", f"{ADDRESS}{MCP}")):

@@ -93,8 +93,8 @@ class Approvals:
                 raise Problem("conflict", _NOT_PENDING)
             proposal = orjson.loads(held["proposal"])
             await connection.execute(_DECIDE, practice_id, intent_id, outcome, context.staff.staff_id)
-            told = {"approvalId": approval_id, "clientId": held["client_id"], "requestId": proposal["requestId"]}
-            await add_event(connection, practice_id, f"approval.{outcome}", told, context.now)
+            subject = {"approvalId": approval_id, "clientId": held["client_id"], "requestId": proposal["requestId"]}
+            await add_event(connection, practice_id, f"approval.{outcome}", subject, context.now)
             action = APPROVE if approved else REFUSE
             await context.record_in(connection, action.name, held["client_id"], *_subjects(proposal["readBack"]))
         context.seal_soon()
